@@ -12,6 +12,7 @@
 
 #include "feature/adaptive/aimd.h"
 #include "feature/adaptive/gradient2.h"
+#include "test.h"
 
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)
@@ -30,7 +31,7 @@ static void aimd_take(struct weir_aimd *aimd, struct weir_result one)
     weir_aimd_update(aimd, &aimd_spec, &one);
 }
 
-static void aimd_begins_at_its_maximum(void **state)
+TEST("aimd begins at its maximum")
 {
     struct weir_aimd aimd;
 
@@ -41,7 +42,7 @@ static void aimd_begins_at_its_maximum(void **state)
     assert_int_equal(weir_aimd_limit(&aimd), 2000);
 }
 
-static void a_burst_of_failures_is_one_decrease(void **state)
+TEST("a burst of failures is one decrease")
 {
     struct weir_aimd aimd;
 
@@ -54,7 +55,7 @@ static void a_burst_of_failures_is_one_decrease(void **state)
     assert_int_equal(weir_aimd_limit(&aimd), 1620);
 }
 
-static void a_dead_backend_takes_aimd_to_its_minimum_and_no_further(void **state)
+TEST("a dead backend takes aimd to its minimum and no further")
 {
     struct weir_aimd aimd;
 
@@ -65,7 +66,7 @@ static void a_dead_backend_takes_aimd_to_its_minimum_and_no_further(void **state
 }
 
 /* After `limit` successes the limit has grown by one, so a round trip brings one. */
-static void aimd_recovers_by_one_a_round_trip(void **state)
+TEST("aimd recovers by one a round trip")
 {
     struct weir_aimd aimd = {.limit_q16 = (uint64_t)20 << 16};
     uint64_t now_ns = S;
@@ -79,7 +80,7 @@ static void aimd_recovers_by_one_a_round_trip(void **state)
     assert_in_range(weir_aimd_limit(&aimd), 1978, 2000);
 }
 
-static void aimd_does_not_grow_while_it_is_not_used(void **state)
+TEST("aimd does not grow while it is not used")
 {
     struct weir_aimd aimd = {.limit_q16 = (uint64_t)100 << 16};
 
@@ -91,7 +92,7 @@ static void aimd_does_not_grow_while_it_is_not_used(void **state)
     assert_int_equal(weir_aimd_limit(&aimd), 101);
 }
 
-static void late_and_early_results_do_no_harm(void **state)
+TEST("late and early results do no harm")
 {
     struct weir_aimd aimd;
 
@@ -131,7 +132,7 @@ static void start(struct backend *backend, uint32_t room)
 }
 
 /* In full use the limit grows by at most 0.8 a window of one second. */
-static void gradient_finds_its_maximum_in_the_stated_time(void **state)
+TEST("gradient finds its maximum in the stated time")
 {
     struct backend backend;
 
@@ -142,7 +143,7 @@ static void gradient_finds_its_maximum_in_the_stated_time(void **state)
     assert_int_equal(weir_gradient2_limit(&backend.gradient), 200);
 }
 
-static void gradient_backs_off_when_latency_steps_up_and_comes_back(void **state)
+TEST("gradient backs off when latency steps up and comes back")
 {
     struct backend backend;
 
@@ -156,7 +157,7 @@ static void gradient_backs_off_when_latency_steps_up_and_comes_back(void **state
     assert_int_equal(weir_gradient2_limit(&backend.gradient), 200);
 }
 
-static void a_dead_backend_takes_gradient_down_to_what_its_queue_holds(void **state)
+TEST("a dead backend takes gradient down to what its queue holds")
 {
     struct backend backend;
 
@@ -168,7 +169,7 @@ static void a_dead_backend_takes_gradient_down_to_what_its_queue_holds(void **st
 }
 
 /* Nine of ten requests take 10 ms, one takes 400: the mean is steady, and so is the limit. */
-static void two_kinds_of_requests_do_not_lower_it(void **state)
+TEST("two kinds of requests do not lower it")
 {
     struct backend backend;
 
@@ -183,7 +184,7 @@ static void two_kinds_of_requests_do_not_lower_it(void **state)
     assert_int_equal(weir_gradient2_limit(&backend.gradient), 200);
 }
 
-static void an_idle_gap_changes_nothing(void **state)
+TEST("an idle gap changes nothing")
 {
     struct backend backend;
     uint32_t before;
@@ -196,7 +197,7 @@ static void an_idle_gap_changes_nothing(void **state)
     assert_in_range(weir_gradient2_limit(&backend.gradient), before, before + 1);
 }
 
-static void gradient_does_not_grow_while_it_is_not_used(void **state)
+TEST("gradient does not grow while it is not used")
 {
     struct weir_gradient2 gradient;
 
@@ -211,7 +212,7 @@ static void gradient_does_not_grow_while_it_is_not_used(void **state)
 
 /* The published algorithm, written down once more without windows of its own: the same series of
  * window means has to give the same limits. */
-static void gradient_follows_the_published_formula(void **state)
+TEST("gradient follows the published formula")
 {
     struct weir_gradient2 gradient;
     double limit = gradient_spec.min, average = 0;
@@ -246,7 +247,7 @@ static void gradient_follows_the_published_formula(void **state)
 
 /* Latencies from nothing to hours, times that go back, any number in flight: the limits stay
  * within their bounds, and each moves by no more in one step than its header states. */
-static void nothing_that_is_reported_leaves_the_bounds(void **state)
+TEST("nothing that is reported leaves the bounds")
 {
     struct weir_gradient2 gradient;
     struct weir_aimd aimd;
@@ -279,7 +280,7 @@ static void nothing_that_is_reported_leaves_the_bounds(void **state)
 /* A recorded day in small: steady, a backend that dies for a minute, and comes back. AIMD is at its
  * minimum within that minute, and back at what it was after (max - min) / increase round trips,
  * while its number is in use. */
-static void aimd_survives_a_minute_without_a_backend(void **state)
+TEST("aimd survives a minute without a backend")
 {
     static const struct weir_aimd_spec spec = {10, 100, 1, 90, 5};
     struct weir_aimd aimd;
@@ -301,24 +302,4 @@ static void aimd_survives_a_minute_without_a_backend(void **state)
     assert_in_range(weir_aimd_limit(&aimd), 99, 100);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(aimd_begins_at_its_maximum),
-        cmocka_unit_test(a_burst_of_failures_is_one_decrease),
-        cmocka_unit_test(a_dead_backend_takes_aimd_to_its_minimum_and_no_further),
-        cmocka_unit_test(aimd_recovers_by_one_a_round_trip),
-        cmocka_unit_test(aimd_does_not_grow_while_it_is_not_used),
-        cmocka_unit_test(late_and_early_results_do_no_harm),
-        cmocka_unit_test(gradient_finds_its_maximum_in_the_stated_time),
-        cmocka_unit_test(gradient_backs_off_when_latency_steps_up_and_comes_back),
-        cmocka_unit_test(a_dead_backend_takes_gradient_down_to_what_its_queue_holds),
-        cmocka_unit_test(two_kinds_of_requests_do_not_lower_it),
-        cmocka_unit_test(an_idle_gap_changes_nothing),
-        cmocka_unit_test(gradient_does_not_grow_while_it_is_not_used),
-        cmocka_unit_test(nothing_that_is_reported_leaves_the_bounds),
-        cmocka_unit_test(aimd_survives_a_minute_without_a_backend),
-        cmocka_unit_test(gradient_follows_the_published_formula),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

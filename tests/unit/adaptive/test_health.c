@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "feature/adaptive/health.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 
@@ -47,7 +48,7 @@ static uint8_t at(struct fixture *fixture, uint64_t now_ns)
     return weir_health_update(&fixture->health, &spec, fixture->readings, now_ns);
 }
 
-static void without_readings_the_scale_is_whole(void **state)
+TEST("without readings the scale is whole")
 {
     struct fixture fixture;
 
@@ -55,7 +56,7 @@ static void without_readings_the_scale_is_whole(void **state)
     assert_int_equal(at(&fixture, S), 100);
 }
 
-static void a_row_counts_from_its_reading_on(void **state)
+TEST("a row counts from its reading on")
 {
     struct fixture fixture;
 
@@ -68,7 +69,7 @@ static void a_row_counts_from_its_reading_on(void **state)
     assert_int_equal(at(&fixture, S), 50);
 }
 
-static void signals_are_multiplied_down_to_the_floor(void **state)
+TEST("signals are multiplied down to the floor")
 {
     struct fixture fixture;
 
@@ -85,7 +86,7 @@ static void signals_are_multiplied_down_to_the_floor(void **state)
     assert_int_equal(at(&fixture, S), 10); /* 50 % * 40 % * 30 % = 6 % */
 }
 
-static void an_expired_reading_does_not_count(void **state)
+TEST("an expired reading does not count")
 {
     struct fixture fixture;
 
@@ -97,7 +98,7 @@ static void an_expired_reading_does_not_count(void **state)
     assert_int_equal(at(&fixture, 15 * S), 100);
 }
 
-static void the_scale_rises_after_the_hysteresis_to_the_least_of_that_time(void **state)
+TEST("the scale rises after the hysteresis to the least of that time")
 {
     struct fixture fixture;
 
@@ -116,7 +117,7 @@ static void the_scale_rises_after_the_hysteresis_to_the_least_of_that_time(void 
 }
 
 /* A signal that swings faster than the hysteresis holds the scale down. */
-static void a_swinging_signal_holds_the_scale_down(void **state)
+TEST("a swinging signal holds the scale down")
 {
     struct fixture fixture;
 
@@ -127,15 +128,4 @@ static void a_swinging_signal_holds_the_scale_down(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_readings_the_scale_is_whole),
-        cmocka_unit_test(a_row_counts_from_its_reading_on),
-        cmocka_unit_test(signals_are_multiplied_down_to_the_floor),
-        cmocka_unit_test(an_expired_reading_does_not_count),
-        cmocka_unit_test(the_scale_rises_after_the_hysteresis_to_the_least_of_that_time),
-        cmocka_unit_test(a_swinging_signal_holds_the_scale_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -13,6 +13,7 @@
 #include "feature/adaptive/aimd.h"
 #include "feature/adaptive/key_sample.h"
 #include "feature/adaptive/results.h"
+#include "test.h"
 
 #define MS UINT64_C(1000000)
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -68,7 +69,7 @@ static struct weir_key_reading look(void)
     return reading;
 }
 
-static void one_caller_weighs_as_much_as_any_other(void **state)
+TEST_WITH(setup, teardown, "one caller weighs as much as any other")
 {
     struct weir_key_reading reading;
 
@@ -87,7 +88,7 @@ static void one_caller_weighs_as_much_as_any_other(void **state)
     assert_true(reading.p99_ns > 50000 * MS);
 }
 
-static void what_is_not_known_counts_for_nothing(void **state)
+TEST_WITH(setup, teardown, "what is not known counts for nothing")
 {
     const struct weir_key_outcome timed = {.timed = true, .latency_ns = 5 * MS};
     const struct weir_key_outcome judged = {.judged = true, .failed = true};
@@ -106,7 +107,7 @@ static void what_is_not_known_counts_for_nothing(void **state)
 }
 
 /* Every share, with as many callers as fit, over all seconds of the window. */
-static void up_to_1024_callers_the_reading_is_exact(void **state)
+TEST_WITH(setup, teardown, "up to 1024 callers the reading is exact")
 {
     static const uint32_t counts[] = {8, 9, 100, 1000, WEIR_KEY_SAMPLES};
 
@@ -130,7 +131,7 @@ static void up_to_1024_callers_the_reading_is_exact(void **state)
 }
 
 /* The bound of the header, where it is tightest: half of the callers fail. */
-static void a_share_of_failing_callers_reads_at_most_5_points_more(void **state)
+TEST_WITH(setup, teardown, "a share of failing callers reads at most 5 points more")
 {
     enum { CALLERS = 4000 };
     static const uint32_t shares[] = {10, 50};
@@ -172,7 +173,7 @@ static uint32_t classes_below(uint64_t read_ns)
     return below;
 }
 
-static void slow_callers_move_the_median_only_within_what_the_others_see(void **state)
+TEST_WITH(setup, teardown, "slow callers move the median only within what the others see")
 {
     enum { CALLERS = 2000 };
     static const uint32_t shares[] = {5, 20, 40};
@@ -199,7 +200,7 @@ static void slow_callers_move_the_median_only_within_what_the_others_see(void **
     }
 }
 
-static void the_latest_reading_is_over_as_few_seconds_as_have_8_callers(void **state)
+TEST_WITH(setup, teardown, "the latest reading is over as few seconds as have 8 callers")
 {
     struct weir_key_reading reading;
 
@@ -230,7 +231,7 @@ static void the_latest_reading_is_over_as_few_seconds_as_have_8_callers(void **s
 }
 
 /* However many outcomes a caller has, the kept ones are drawn from all of them. */
-static void outcomes_are_kept_with_the_same_chance(void **state)
+TEST_WITH(setup, teardown, "outcomes are kept with the same chance")
 {
     enum { CALLERS = 1000, EACH = 400 };
     struct weir_key_reading reading;
@@ -258,7 +259,7 @@ static uint64_t weight_of(uint32_t failed, uint32_t all)
     return all > 0 ? failed * 840 / all : 0;
 }
 
-static void random_seconds_agree_with_a_plain_model(void **state)
+TEST_WITH(setup, teardown, "random seconds agree with a plain model")
 {
     memset(&model, 0, sizeof model);
     for (uint32_t second = 0; second < MODEL_SECONDS; second++) {
@@ -303,7 +304,7 @@ static void random_seconds_agree_with_a_plain_model(void **state)
 }
 
 /* The open share follows a sample that loses callers to others. */
-static void the_open_second_is_over_the_callers_that_it_has(void **state)
+TEST_WITH(setup, teardown, "the open second is over the callers that it has")
 {
     for (uint64_t caller = 0; caller < 20 * WEIR_KEY_SAMPLES; caller++)
         add(caller, caller % 4 == 0, MS);
@@ -333,7 +334,7 @@ static void *add_many(void *context)
 }
 
 /* The reader needs no lock: what has ended is its own. */
-static void what_has_ended_is_read_while_others_add(void **state)
+TEST_WITH(setup, teardown, "what has ended is read while others add")
 {
     uint64_t firsts[] = {0, 1000};
     pthread_t threads[2];
@@ -357,7 +358,7 @@ static void what_has_ended_is_read_while_others_add(void **state)
         pthread_join(threads[i], NULL);
 }
 
-static void a_failure_counts_where_enough_callers_fail(void **state)
+TEST_WITH(setup, teardown, "a failure counts where enough callers fail")
 {
     const struct weir_aimd_spec spec = {1, 100, 1, 90, 5};
     const struct weir_aimd_spec any = {1, 100, 1, 90, 0};
@@ -369,22 +370,4 @@ static void a_failure_counts_where_enough_callers_fail(void **state)
     assert_true(weir_aimd_heeds(&any, WEIR_KEY_LEAST, 1));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(one_caller_weighs_as_much_as_any_other),
-        TEST(what_is_not_known_counts_for_nothing),
-        TEST(up_to_1024_callers_the_reading_is_exact),
-        TEST(a_share_of_failing_callers_reads_at_most_5_points_more),
-        TEST(slow_callers_move_the_median_only_within_what_the_others_see),
-        TEST(the_latest_reading_is_over_as_few_seconds_as_have_8_callers),
-        TEST(outcomes_are_kept_with_the_same_chance),
-        TEST(random_seconds_agree_with_a_plain_model),
-        TEST(the_open_second_is_over_the_callers_that_it_has),
-        TEST(what_has_ended_is_read_while_others_add),
-        TEST(a_failure_counts_where_enough_callers_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

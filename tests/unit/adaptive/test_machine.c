@@ -10,13 +10,14 @@
 
 #include "core/bytes.h"
 #include "feature/adaptive/machine.h"
+#include "test.h"
 
 static struct weir_bytes text(const char *content)
 {
     return weir_bytes_of(content);
 }
 
-static void cpu_time_is_all_but_idle_and_waiting(void **state)
+TEST("cpu time is all but idle and waiting")
 {
     struct weir_cpu_time before, now;
 
@@ -30,7 +31,7 @@ static void cpu_time_is_all_but_idle_and_waiting(void **state)
     assert_int_equal(weir_machine_cpu_used(&now, &now), 0);
 }
 
-static void a_cgroup_is_measured_by_its_quota(void **state)
+TEST("a cgroup is measured by its quota")
 {
     struct weir_cpu_time before = {1000000, 0}, now;
 
@@ -42,7 +43,7 @@ static void a_cgroup_is_measured_by_its_quota(void **state)
     assert_false(weir_machine_cgroup_cpu(text("user_usec 1\n"), text("5 10\n"), 1000, &now));
 }
 
-static void memory_in_use_is_what_is_not_available(void **state)
+TEST("memory in use is what is not available")
 {
     uint32_t used = 7;
 
@@ -59,7 +60,7 @@ static void memory_in_use_is_what_is_not_available(void **state)
     assert_false(weir_machine_cgroup_memory(text("750\n"), text("max\n"), &used));
 }
 
-static void pressure_is_the_part_in_which_some_waited(void **state)
+TEST("pressure is the part in which some waited")
 {
     uint32_t waiting = 7;
 
@@ -74,7 +75,7 @@ static void pressure_is_the_part_in_which_some_waited(void **state)
     assert_false(weir_machine_pressure(text("full avg10=1.00\n"), &waiting));
 }
 
-static void other_texts_are_refused_and_change_nothing(void **state)
+TEST("other texts are refused and change nothing")
 {
     static const char *const texts[] = {
         "",
@@ -99,14 +100,4 @@ static void other_texts_are_refused_and_change_nothing(void **state)
     assert_int_equal(number, 7);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cpu_time_is_all_but_idle_and_waiting),
-        cmocka_unit_test(a_cgroup_is_measured_by_its_quota),
-        cmocka_unit_test(memory_in_use_is_what_is_not_available),
-        cmocka_unit_test(pressure_is_the_part_in_which_some_waited),
-        cmocka_unit_test(other_texts_are_refused_and_change_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -12,6 +12,7 @@
 
 #include "feature/adaptive/results.h"
 #include "feature/adaptive/scale_history.h"
+#include "test.h"
 
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)
@@ -37,7 +38,7 @@ static void add(uint64_t latency_ns, bool failed)
     weir_results_add(&results, &latency_ns, &failed);
 }
 
-static void a_result_without_a_latency_counts_for_errors_only(void **state)
+TEST_WITH(setup, NULL, "a result without a latency counts for errors only")
 {
     for (int i = 0; i < 100; i++)
         weir_results_add(&results, NULL, &(bool){i < 25});
@@ -46,7 +47,7 @@ static void a_result_without_a_latency_counts_for_errors_only(void **state)
     assert_int_equal(readings[WEIR_SIGNAL_ERRORS].value, 2500);
 }
 
-static void too_few_results_are_no_reading(void **state)
+TEST_WITH(setup, NULL, "too few results are no reading")
 {
     for (int i = 0; i < WEIR_RESULTS_LEAST - 1; i++)
         add(MS, true);
@@ -67,7 +68,7 @@ static int ascending(const void *one, const void *other)
 }
 
 /* Of random latencies over the whole range: never above the true p99, at most 6.3 % below. */
-static void p99_is_the_lower_bound_of_the_true_one(void **state)
+TEST("p99 is the lower bound of the true one")
 {
     static uint64_t sorted[3000];
     uint64_t random = 1;
@@ -92,7 +93,7 @@ static void p99_is_the_lower_bound_of_the_true_one(void **state)
     }
 }
 
-static void extremes_are_kept_within_the_buckets(void **state)
+TEST_WITH(setup, NULL, "extremes are kept within the buckets")
 {
     for (int i = 0; i < 100; i++)
         add(i % 2 == 0 ? 0 : UINT64_MAX, false);
@@ -100,7 +101,7 @@ static void extremes_are_kept_within_the_buckets(void **state)
     assert_true(readings[WEIR_SIGNAL_P99].value > 100 * S);
 }
 
-static void results_leave_the_window_after_ten_seconds(void **state)
+TEST_WITH(setup, NULL, "results leave the window after ten seconds")
 {
     for (int i = 0; i < 100; i++)
         add(5 * S, true);
@@ -117,7 +118,7 @@ static void results_leave_the_window_after_ten_seconds(void **state)
     assert_in_range(readings[WEIR_SIGNAL_P99].value, MS * 93 / 100, MS);
 }
 
-static void the_history_keeps_the_lowest_of_each_slice(void **state)
+TEST("the history keeps the lowest of each slice")
 {
     struct weir_scale_history history = {0};
     const uint64_t slice = WEIR_SCALE_SLICE_NS, start = 1000 * slice;
@@ -136,7 +137,7 @@ static void the_history_keeps_the_lowest_of_each_slice(void **state)
     assert_int_equal(weir_scale_history_at(&history, WEIR_SCALE_SLICES), 0);
 }
 
-static void after_a_long_gap_the_history_is_what_held(void **state)
+TEST("after a long gap the history is what held")
 {
     struct weir_scale_history history = {0};
     const uint64_t slice = WEIR_SCALE_SLICE_NS;
@@ -148,16 +149,4 @@ static void after_a_long_gap_the_history_is_what_held(void **state)
         assert_int_equal(weir_scale_history_at(&history, age), 50);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(too_few_results_are_no_reading, setup),
-        cmocka_unit_test(p99_is_the_lower_bound_of_the_true_one),
-        cmocka_unit_test_setup(a_result_without_a_latency_counts_for_errors_only, setup),
-        cmocka_unit_test_setup(extremes_are_kept_within_the_buckets, setup),
-        cmocka_unit_test_setup(results_leave_the_window_after_ten_seconds, setup),
-        cmocka_unit_test(the_history_keeps_the_lowest_of_each_slice),
-        cmocka_unit_test(after_a_long_gap_the_history_is_what_held),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

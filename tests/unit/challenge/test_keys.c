@@ -2,6 +2,7 @@
 /* Secret files and signatures. */
 #include "challenge_test.h"
 #include "core/bytes.h"
+#include "test.h"
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -16,10 +17,9 @@ static int read_text(const char *text, uint32_t *line, char *why)
     return err;
 }
 
-static void a_file_has_one_key_a_line_with_comments_and_white_space(void **state)
+TEST("a file has one key a line with comments and white space")
 {
     struct weir_challenge_keys keys, plain;
-    (void)state;
     read_keys(&keys, "# new\n\n  " KEY_A "\t\r\n#old\n" KEY_B);
     read_keys(&plain, KEY_A "\n");
     assert_int_equal(keys.count, 2);
@@ -28,11 +28,10 @@ static void a_file_has_one_key_a_line_with_comments_and_white_space(void **state
     assert_null(weir_challenge_key_find(&plain, keys.keys[1].id));
 }
 
-static void a_wrong_file_is_refused_with_its_line(void **state)
+TEST("a wrong file is refused with its line")
 {
     uint32_t line;
     char why[sizeof(struct weir_reason)], text[WEIR_CHALLENGE_SECRET_MAX + 2];
-    (void)state;
     assert_int_equal(read_text("", &line, why), WEIR_ERR_SYNTAX);
     assert_int_equal(line, 0);
     assert_int_equal(read_text("# nothing\n\n", &line, why), WEIR_ERR_SYNTAX);
@@ -50,11 +49,10 @@ static void a_wrong_file_is_refused_with_its_line(void **state)
     assert_int_equal(read_text(text, &line, why), 0);
 }
 
-static void at_most_eight_keys_are_read(void **state)
+TEST("at most eight keys are read")
 {
     char text[9 * 40] = "", why[sizeof(struct weir_reason)];
     uint32_t line;
-    (void)state;
     for (int i = 0; i < 8; i++)
         sprintf(text + strlen(text), "%032d\n", i);
     assert_int_equal(read_text(text, &line, why), 0);
@@ -64,11 +62,10 @@ static void at_most_eight_keys_are_read(void **state)
 }
 
 /* Against OpenSSL's HMAC, with a key of a block, a shorter and a longer one. */
-static void the_signature_is_hmac_sha256(void **state)
+TEST("the signature is hmac sha256")
 {
     static const size_t sizes[] = {32, 64, 65, 512};
     const struct weir_address client = address_of("2001:db8:1:2:3::4");
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         char secret[513];
         unsigned char mac[32], right[32], message[2 + 16 + 3] = {WEIR_CHALLENGE_TOKEN, 6};
@@ -86,13 +83,4 @@ static void the_signature_is_hmac_sha256(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_has_one_key_a_line_with_comments_and_white_space),
-        cmocka_unit_test(a_wrong_file_is_refused_with_its_line),
-        cmocka_unit_test(at_most_eight_keys_are_read),
-        cmocka_unit_test(the_signature_is_hmac_sha256),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Puzzles: what solves one, and what is refused before a hash is computed. */
 #include "challenge_test.h"
+#include "test.h"
 
 #include <stdio.h>
 
@@ -48,9 +49,8 @@ static int open_puzzle(void **state)
     return 0;
 }
 
-static void a_solution_is_taken_with_its_nonce_and_difficulty(void **state)
+TEST_WITH(open_puzzle, NULL, "a solution is taken with its nonce and difficulty")
 {
-    (void)state;
     memset(&solved, 0, sizeof solved);
     assert_int_equal(check(), WEIR_CHALLENGE_GOOD);
     assert_int_equal(solved.difficulty, DIFFICULTY);
@@ -60,10 +60,9 @@ static void a_solution_is_taken_with_its_nonce_and_difficulty(void **state)
 }
 
 /* Counts hashes with that many zero bits: about one of 2^difficulty is. */
-static void a_solution_takes_two_to_the_difficulty_hashes(void **state)
+TEST_WITH(open_puzzle, NULL, "a solution takes two to the difficulty hashes")
 {
     int found = 0;
-    (void)state;
     for (int i = 0; i < 64000; i++) {
         sprintf(solution, "%d", i);
         found += check() == WEIR_CHALLENGE_GOOD;
@@ -71,11 +70,10 @@ static void a_solution_takes_two_to_the_difficulty_hashes(void **state)
     assert_in_range(found, 850, 1150); /* 1000, with a standard deviation of 31 */
 }
 
-static void a_solution_is_a_number_in_one_form(void **state)
+TEST_WITH(open_puzzle, NULL, "a solution is a number in one form")
 {
     static const char *const wrong[] = {
         "", "01", "00", "-1", "+1", " 1", "1 ", "1.0", "1e3", "0x1", "12345678901234567", "a"};
-    (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         strcpy(solution, wrong[i]);
         assert_int_equal(check(), WEIR_CHALLENGE_MALFORMED);
@@ -84,9 +82,8 @@ static void a_solution_is_a_number_in_one_form(void **state)
     assert_int_not_equal(check(), WEIR_CHALLENGE_MALFORMED);
 }
 
-static void a_puzzle_expires(void **state)
+TEST_WITH(open_puzzle, NULL, "a puzzle expires")
 {
-    (void)state;
     assert_int_equal(check_at("192.0.2.1", NOW_S + WEIR_CHALLENGE_PUZZLE_LIFE_S - 1),
                      WEIR_CHALLENGE_GOOD);
     assert_int_equal(check_at("192.0.2.1", NOW_S + WEIR_CHALLENGE_PUZZLE_LIFE_S),
@@ -97,9 +94,8 @@ static void a_puzzle_expires(void **state)
     assert_int_equal(check_at("192.0.2.1", 0), WEIR_CHALLENGE_EXPIRED);
 }
 
-static void a_puzzle_of_another_network_or_key_is_refused(void **state)
+TEST_WITH(open_puzzle, NULL, "a puzzle of another network or key is refused")
 {
-    (void)state;
     assert_int_equal(check_at("192.0.2.2", NOW_S), WEIR_CHALLENGE_FORGED);
     assert_int_equal(check_at("2001:db8::1", NOW_S), WEIR_CHALLENGE_FORGED);
     read_keys(&keys, KEY_B "\n" KEY_A);
@@ -108,9 +104,8 @@ static void a_puzzle_of_another_network_or_key_is_refused(void **state)
     assert_int_equal(check(), WEIR_CHALLENGE_UNKNOWN_KEY);
 }
 
-static void every_flipped_bit_is_found(void **state)
+TEST_WITH(open_puzzle, NULL, "every flipped bit is found")
 {
-    (void)state;
     for (size_t i = 0; i < sizeof puzzle; i++) {
         for (int bit = 0; bit < 8; bit++) {
             puzzle[i] = (char)(puzzle[i] ^ 1 << bit);
@@ -123,10 +118,9 @@ static void every_flipped_bit_is_found(void **state)
     assert_int_equal(check(), WEIR_CHALLENGE_GOOD);
 }
 
-static void a_cut_puzzle_is_malformed(void **state)
+TEST_WITH(open_puzzle, NULL, "a cut puzzle is malformed")
 {
     struct weir_address client = address_of("192.0.2.1");
-    (void)state;
     for (size_t size = 0; size < sizeof puzzle; size++)
         assert_int_equal(weir_challenge_puzzle_check(&keys, &client, NOW_S,
                                                      (struct weir_bytes){puzzle, size},
@@ -135,11 +129,10 @@ static void a_cut_puzzle_is_malformed(void **state)
 }
 
 /* A token is signed with the same key, and is no puzzle; nor the other way round. */
-static void a_signature_of_a_token_does_not_hold_for_a_puzzle(void **state)
+TEST_WITH(open_puzzle, NULL, "a signature of a token does not hold for a puzzle")
 {
     struct weir_address client = address_of("192.0.2.1");
     unsigned char mac[WEIR_CHALLENGE_MAC];
-    (void)state;
     weir_challenge_sign(&keys.keys[0], WEIR_CHALLENGE_TOKEN, &client, (unsigned char *)"x", 1, mac);
     assert_false(weir_challenge_verify(&keys.keys[0], WEIR_CHALLENGE_PUZZLE, &client,
                                        (unsigned char *)"x", 1, mac));
@@ -147,17 +140,4 @@ static void a_signature_of_a_token_does_not_hold_for_a_puzzle(void **state)
                                       (unsigned char *)"x", 1, mac));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_solution_is_taken_with_its_nonce_and_difficulty, open_puzzle),
-        cmocka_unit_test_setup(a_solution_takes_two_to_the_difficulty_hashes, open_puzzle),
-        cmocka_unit_test_setup(a_solution_is_a_number_in_one_form, open_puzzle),
-        cmocka_unit_test_setup(a_puzzle_expires, open_puzzle),
-        cmocka_unit_test_setup(a_puzzle_of_another_network_or_key_is_refused, open_puzzle),
-        cmocka_unit_test_setup(every_flipped_bit_is_found, open_puzzle),
-        cmocka_unit_test_setup(a_cut_puzzle_is_malformed, open_puzzle),
-        cmocka_unit_test_setup(a_signature_of_a_token_does_not_hold_for_a_puzzle, open_puzzle),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

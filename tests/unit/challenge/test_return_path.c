@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Paths of the same origin. */
 #include "challenge_test.h"
+#include "test.h"
 
 #include "core/bytes.h"
 #include "feature/challenge/return_path.h"
 
-static void a_path_of_the_same_origin_is_valid(void **state)
+TEST("a path of the same origin is valid")
 {
     static const char *const good[] = {"/",     "/a",          "/a?b=c&d=//x",
                                        "/a//b", "/%2F%2Fhost", "/?to=http://x/",
                                        "/a#b",  "/:80",        "/@host"};
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         assert_true(weir_return_path_is_valid(weir_bytes_of(good[i])));
 }
 
-static void whatever_a_browser_takes_for_another_host_is_refused(void **state)
+TEST("whatever a browser takes for another host is refused")
 {
     static const char *const bad[] = {"",
                                       "a",
@@ -37,16 +37,14 @@ static void whatever_a_browser_takes_for_another_host_is_refused(void **state)
                                       "?a",
                                       "data:text/html,x",
                                       "/\x01"};
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(weir_return_path_is_valid(weir_bytes_of(bad[i])));
     assert_false(weir_return_path_is_valid((struct weir_bytes){"/a\0b", 4}));
 }
 
-static void a_path_has_at_most_2048_bytes(void **state)
+TEST("a path has at most 2048 bytes")
 {
     char path[WEIR_RETURN_PATH_MAX + 1];
-    (void)state;
     memset(path, '/', 1);
     memset(path + 1, 'a', sizeof path - 1);
     assert_true(weir_return_path_is_valid((struct weir_bytes){path, sizeof path - 1}));
@@ -63,9 +61,8 @@ static void check_found(const char *query, const char *wanted)
     }
 }
 
-static void to_takes_all_that_follows_it(void **state)
+TEST("to takes all that follows it")
 {
-    (void)state;
     check_found("to=/a?b=c&d=e", "/a?b=c&d=e");
     check_found("x=1&to=/a&to=/b", "/a&to=/b");
     check_found("to=", "");
@@ -76,13 +73,4 @@ static void to_takes_all_that_follows_it(void **state)
     check_found("&&to=/", "/");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_path_of_the_same_origin_is_valid),
-        cmocka_unit_test(whatever_a_browser_takes_for_another_host_is_refused),
-        cmocka_unit_test(a_path_has_at_most_2048_bytes),
-        cmocka_unit_test(to_takes_all_that_follows_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tokens: a client that has one passes, and every way in which one does not hold. */
 #include "challenge_test.h"
+#include "test.h"
 
 #include "feature/challenge/token.h"
 
@@ -31,11 +32,10 @@ static enum weir_challenge_verdict check(const char *client, uint64_t now_s)
     return check_bytes((struct weir_bytes){text, sizeof text}, client, now_s);
 }
 
-static void a_token_holds_until_it_expires(void **state)
+TEST_WITH(open_token, NULL, "a token holds until it expires")
 {
     struct weir_address client = address_of("192.0.2.1");
     uint8_t difficulty = 0;
-    (void)state;
     assert_int_equal(weir_challenge_token_check(&keys, &client, NOW_S, LIFE_S,
                                                 (struct weir_bytes){text, sizeof text},
                                                 &difficulty),
@@ -46,17 +46,15 @@ static void a_token_holds_until_it_expires(void **state)
     assert_int_equal(check("192.0.2.1", UINT64_MAX), WEIR_CHALLENGE_EXPIRED);
 }
 
-static void a_token_that_lives_longer_than_a_life_is_expired(void **state)
+TEST_WITH(open_token, NULL, "a token that lives longer than a life is expired")
 {
-    (void)state;
     assert_int_equal(check("192.0.2.1", NOW_S - WEIR_CHALLENGE_SKEW_S), WEIR_CHALLENGE_GOOD);
     assert_int_equal(check("192.0.2.1", NOW_S - WEIR_CHALLENGE_SKEW_S - 1), WEIR_CHALLENGE_EXPIRED);
 }
 
-static void a_token_holds_for_its_network_only(void **state)
+TEST_WITH(open_token, NULL, "a token holds for its network only")
 {
     struct weir_address client = address_of("2001:db8:1:2::1");
-    (void)state;
     assert_int_equal(check("192.0.2.2", NOW_S), WEIR_CHALLENGE_FORGED);
     assert_int_equal(check("c000:201::", NOW_S), WEIR_CHALLENGE_FORGED);
     weir_challenge_token_make(&keys, &client, 18, NOW_S + LIFE_S, text);
@@ -64,9 +62,8 @@ static void a_token_holds_for_its_network_only(void **state)
     assert_int_equal(check("2001:db8:1:3::1", NOW_S), WEIR_CHALLENGE_FORGED);
 }
 
-static void every_flipped_bit_is_found(void **state)
+TEST_WITH(open_token, NULL, "every flipped bit is found")
 {
-    (void)state;
     for (size_t i = 0; i < sizeof text; i++) {
         for (int bit = 0; bit < 8; bit++) {
             text[i] = (char)(text[i] ^ 1 << bit);
@@ -77,10 +74,9 @@ static void every_flipped_bit_is_found(void **state)
     assert_int_equal(check("192.0.2.1", NOW_S), WEIR_CHALLENGE_GOOD);
 }
 
-static void every_flipped_bit_of_the_bytes_is_found(void **state)
+TEST_WITH(open_token, NULL, "every flipped bit of the bytes is found")
 {
     unsigned char bytes[WEIR_CHALLENGE_TOKEN_BYTES];
-    (void)state;
     assert_int_equal(weir_base64url_read((struct weir_bytes){text, sizeof text}, bytes),
                      sizeof bytes);
     for (size_t bit = 0; bit < 8 * sizeof bytes; bit++) {
@@ -94,10 +90,9 @@ static void every_flipped_bit_of_the_bytes_is_found(void **state)
     }
 }
 
-static void a_text_of_another_length_is_malformed(void **state)
+TEST_WITH(open_token, NULL, "a text of another length is malformed")
 {
     char longer[sizeof text + 1];
-    (void)state;
     memcpy(longer, text, sizeof text);
     longer[sizeof text] = 'A';
     for (size_t size = 0; size < sizeof text; size++)
@@ -107,10 +102,9 @@ static void a_text_of_another_length_is_malformed(void **state)
                      WEIR_CHALLENGE_MALFORMED);
 }
 
-static void keys_are_rotated_without_losing_tokens(void **state)
+TEST_WITH(open_token, NULL, "keys are rotated without losing tokens")
 {
     struct weir_address client = address_of("192.0.2.1");
-    (void)state;
     read_keys(&keys, KEY_B "\n" KEY_A);
     assert_int_equal(check("192.0.2.1", NOW_S), WEIR_CHALLENGE_GOOD);
     weir_challenge_token_make(&keys, &client, 18, NOW_S + LIFE_S, text);
@@ -120,16 +114,4 @@ static void keys_are_rotated_without_losing_tokens(void **state)
     assert_int_equal(check("192.0.2.1", NOW_S), WEIR_CHALLENGE_UNKNOWN_KEY);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_token_holds_until_it_expires, open_token),
-        cmocka_unit_test_setup(a_token_that_lives_longer_than_a_life_is_expired, open_token),
-        cmocka_unit_test_setup(a_token_holds_for_its_network_only, open_token),
-        cmocka_unit_test_setup(every_flipped_bit_is_found, open_token),
-        cmocka_unit_test_setup(every_flipped_bit_of_the_bytes_is_found, open_token),
-        cmocka_unit_test_setup(a_text_of_another_length_is_malformed, open_token),
-        cmocka_unit_test_setup(keys_are_rotated_without_losing_tokens, open_token),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

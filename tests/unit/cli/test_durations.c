@@ -6,10 +6,10 @@
 #include <cmocka.h>
 
 #include "cli/durations.h"
+#include "test.h"
 
-static void durations_have_two_units_and_are_rounded_up(void **state)
+TEST("durations have two units and are rounded up")
 {
-    (void)state;
     static const struct {
         uint64_t ms;
         const char *text;
@@ -44,9 +44,8 @@ static void durations_have_two_units_and_are_rounded_up(void **state)
     assert_non_null(cli_duration(text, UINT64_MAX));
 }
 
-static void a_duration_is_exact_in_the_largest_unit_that_fits(void **state)
+TEST("a duration is exact in the largest unit that fits")
 {
-    (void)state;
     static const struct {
         uint64_t ns;
         const char *text;
@@ -66,22 +65,13 @@ static void a_duration_is_exact_in_the_largest_unit_that_fits(void **state)
     }
 }
 
-static void nanoseconds_are_rounded_up_to_milliseconds(void **state)
+TEST("nanoseconds are rounded up to milliseconds")
 {
     char text[CLI_DURATION_MAX];
-    (void)state;
     assert_string_equal(cli_duration_ns(text, 0), "0ms");
     assert_string_equal(cli_duration_ns(text, 1), "1ms");
     assert_string_equal(cli_duration_ns(text, UINT64_C(721133929000001)), "8d 9h");
     assert_non_null(cli_duration_ns(text, UINT64_MAX));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(durations_have_two_units_and_are_rounded_up),
-        cmocka_unit_test(nanoseconds_are_rounded_up_to_milliseconds),
-        cmocka_unit_test(a_duration_is_exact_in_the_largest_unit_that_fits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -13,8 +13,9 @@
 #include <cmocka.h>
 
 #include "cli/options.h"
+#include "test.h"
 
-static void a_count_is_digits_up_to_its_maximum_and_nothing_else(void **state)
+TEST("a count is digits up to its maximum and nothing else")
 {
     uint64_t count = 7;
     assert_true(cli_parse_count("0", 10, &count));
@@ -33,7 +34,7 @@ static void a_count_is_digits_up_to_its_maximum_and_nothing_else(void **state)
     assert_int_equal(count, 7); /* a refused text changes nothing */
 }
 
-static void a_size_is_a_number_with_a_binary_unit(void **state)
+TEST("a size is a number with a binary unit")
 {
     static const struct {
         const char *text;
@@ -62,7 +63,7 @@ static void a_size_is_a_number_with_a_binary_unit(void **state)
         assert_false(cli_parse_size(bad[i], &bytes));
 }
 
-static void text_from_outside_cannot_command_the_terminal(void **state)
+TEST("text from outside cannot command the terminal")
 {
     char printed[128] = {0};
     FILE *out = fmemopen(printed, sizeof printed, "w");
@@ -139,7 +140,7 @@ static int read_line(const char *words, bool arguments, struct fields *fields, i
     return first;
 }
 
-static void options_go_where_the_table_says(void **state)
+TEST("options go where the table says")
 {
     char printed[1024];
     struct fields fields;
@@ -159,7 +160,7 @@ static void options_go_where_the_table_says(void **state)
     assert_int_equal(fields.small, 77); /* an option that is not given changes nothing */
 }
 
-static void a_wrong_value_is_a_usage_error_that_says_what_is_right(void **state)
+TEST("a wrong value is a usage error that says what is right")
 {
     static const struct {
         const char *words, *result;
@@ -188,7 +189,7 @@ static void a_wrong_value_is_a_usage_error_that_says_what_is_right(void **state)
     }
 }
 
-static void help_is_made_from_the_table(void **state)
+TEST("help is made from the table")
 {
     char printed[1024], again[1024];
     struct fields fields;
@@ -214,15 +215,4 @@ static void help_is_made_from_the_table(void **state)
     assert_string_equal(again, printed);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_count_is_digits_up_to_its_maximum_and_nothing_else),
-        cmocka_unit_test(a_size_is_a_number_with_a_binary_unit),
-        cmocka_unit_test(text_from_outside_cannot_command_the_terminal),
-        cmocka_unit_test(options_go_where_the_table_says),
-        cmocka_unit_test(a_wrong_value_is_a_usage_error_that_says_what_is_right),
-        cmocka_unit_test(help_is_made_from_the_table),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -11,6 +11,7 @@
 
 #include "client/advice.h"
 #include "client/instant.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 #define NOW INT64_C(1800000000) /* Fri, 15 Jan 2027 08:00:00 GMT */
@@ -47,7 +48,7 @@ static void expect(const char *name, uint64_t limit, uint64_t remaining, uint64_
     fail_msg("no policy '%s'", name);
 }
 
-static void the_newest_draft(void **state)
+TEST("the newest draft")
 {
     give("RateLimit-Policy: \"burst\";q=100;w=60, \"day\";q=5000;w=86400\n"
          "RateLimit: \"burst\";r=9;t=30, \"day\";r=4000;t=7200");
@@ -56,7 +57,7 @@ static void the_newest_draft(void **state)
     expect("day", 5000, 4000, 86400 * S, 7200 * S);
 }
 
-static void units_other_than_requests(void **state)
+TEST("units other than requests")
 {
     give("RateLimit-Policy: \"c\";q=10;qu=\"concurrent-requests\", "
          "\"b\";q=1000;qu=\"content-bytes\";w=60, \"r\";q=5;qu=\"requests\";w=1\n"
@@ -66,14 +67,14 @@ static void units_other_than_requests(void **state)
     expect("r", 5, UNKNOWN, S, UNKNOWN);
 }
 
-static void draft_7(void **state)
+TEST("draft 7")
 {
     give("RateLimit: limit=100, remaining=50, reset=5\nRateLimit-Policy: 100;w=60;comment=\"x,y\"");
     assert_int_equal(read.count, 1);
     expect("", 100, 50, 60 * S, 5 * S);
 }
 
-static void draft_3(void **state)
+TEST("draft 3")
 {
     give(
         "RateLimit-Limit: 100, 100;w=60, 1000;w=3600\nRateLimit-Remaining: 7\nRateLimit-Reset: 20");
@@ -82,7 +83,7 @@ static void draft_3(void **state)
     expect("w=3600", 1000, UNKNOWN, 3600 * S, UNKNOWN);
 }
 
-static void github_and_twitter_write_epochs(void **state)
+TEST("github and twitter write epochs")
 {
     give("X-RateLimit-Limit: 5000\nx-ratelimit-remaining: 4999\nX-RateLimit-Reset: 1800000060");
     expect("", 5000, 4999, UNKNOWN, 60 * S);
@@ -94,14 +95,14 @@ static void github_and_twitter_write_epochs(void **state)
     expect("", UNKNOWN, 1, UNKNOWN, S + S / 2);
 }
 
-static void an_epoch_counts_from_the_servers_date(void **state)
+TEST("an epoch counts from the servers date")
 {
     give("X-RateLimit-Remaining: 5\nX-RateLimit-Reset: 1799996460\n"
          "Date: Fri, 15 Jan 2027 07:00:00 GMT");
     expect("", UNKNOWN, 5, UNKNOWN, 60 * S);
 }
 
-static void the_dialects_of_single_services(void **state)
+TEST("the dialects of single services")
 {
     give("X-RateLimit-Limit: 5\nX-RateLimit-Remaining: 1\nX-RateLimit-Reset: 1800000003.5\n"
          "X-RateLimit-Reset-After: 1.25\nX-RateLimit-Bucket: abcd");
@@ -131,13 +132,13 @@ static void the_dialects_of_single_services(void **state)
     assert_int_equal(read.retry_after_ns, 3 * S);
 }
 
-static void a_reset_longer_than_its_window_is_in_milliseconds(void **state)
+TEST("a reset longer than its window is in milliseconds")
 {
     give("X-RateLimit-Limit: 100, 100;w=60\nX-RateLimit-Remaining: 3\nX-RateLimit-Reset: 15000");
     expect("", 100, 3, 60 * S, 15 * S);
 }
 
-static void what_cannot_be_true_is_not_known(void **state)
+TEST("what cannot be true is not known")
 {
     give("X-RateLimit-Limit: 1000000000000000000000\nX-RateLimit-Remaining: -17\n"
          "X-RateLimit-Reset: 1700000000");
@@ -152,14 +153,14 @@ static void what_cannot_be_true_is_not_known(void **state)
     assert_false(read.has_retry_after || read.has_date);
 }
 
-static void there_are_at_most_eight_policies(void **state)
+TEST("there are at most eight policies")
 {
     give("RateLimit-Policy: \"a\";q=1;w=1,\"b\";q=1;w=1,\"c\";q=1;w=1,\"d\";q=1;w=1,\"e\";q=1;w=1,"
          "\"f\";q=1;w=1,\"g\";q=1;w=1,\"h\";q=1;w=1,\"i\";q=1;w=1,\"j\";q=1;w=1");
     assert_int_equal(read.count, WEIR_ADVICE_MAX);
 }
 
-static void used_up_tokens_are_read_and_others_are_not(void **state)
+TEST("used up tokens are read and others are not")
 {
     give("x-ratelimit-limit-tokens: 40000\nx-ratelimit-remaining-tokens: 0\n"
          "x-ratelimit-reset-tokens: 6m0s\nx-ratelimit-limit-requests: 60\n"
@@ -178,7 +179,7 @@ static void used_up_tokens_are_read_and_others_are_not(void **state)
     expect("inputtokens", 50000, 0, UNKNOWN, 60 * S);
 }
 
-static void waits_in_milliseconds_come_before_retry_after(void **state)
+TEST("waits in milliseconds come before retry after")
 {
     static const char *const names[] = {"retry-after-ms", "x-ms-retry-after-ms",
                                         "X-Amz-Retry-After", "grpc-retry-pushback-ms"};
@@ -199,7 +200,7 @@ static void waits_in_milliseconds_come_before_retry_after(void **state)
     }
 }
 
-static void whether_a_retry_is_wanted_is_read(void **state)
+TEST("whether a retry is required is read")
 {
     give("x-should-retry: false");
     assert_true(read.must_not_retry && !read.must_retry);
@@ -209,22 +210,4 @@ static void whether_a_retry_is_wanted_is_read(void **state)
     assert_true(!read.must_not_retry && !read.must_retry);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_newest_draft),
-        cmocka_unit_test(units_other_than_requests),
-        cmocka_unit_test(draft_7),
-        cmocka_unit_test(draft_3),
-        cmocka_unit_test(github_and_twitter_write_epochs),
-        cmocka_unit_test(an_epoch_counts_from_the_servers_date),
-        cmocka_unit_test(the_dialects_of_single_services),
-        cmocka_unit_test(a_reset_longer_than_its_window_is_in_milliseconds),
-        cmocka_unit_test(what_cannot_be_true_is_not_known),
-        cmocka_unit_test(there_are_at_most_eight_policies),
-        cmocka_unit_test(used_up_tokens_are_read_and_others_are_not),
-        cmocka_unit_test(waits_in_milliseconds_come_before_retry_after),
-        cmocka_unit_test(whether_a_retry_is_wanted_is_read),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

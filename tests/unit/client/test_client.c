@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "test.h"
 #include <cmocka.h>
 
 #include <arpa/inet.h>
@@ -152,7 +153,7 @@ static int fetch(const char *const *script, struct weir_client_options options,
 #define BROKEN "HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\noops"
 #define CUT "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhalf"
 
-static void an_answer_has_status_headers_and_body(void **state)
+TEST("an answer has status headers and body")
 {
     static const char *const script[] = {OK, NULL};
     struct weir_client_answer answer;
@@ -169,7 +170,7 @@ static void an_answer_has_status_headers_and_body(void **state)
     weir_client_answer_free(&answer);
 }
 
-static void failures_are_retried_until_an_answer(void **state)
+TEST("failures are retried until an answer")
 {
     static const char *const script[] = {BUSY, BROKEN, CUT, OK, NULL};
     struct weir_client_answer answer;
@@ -183,7 +184,7 @@ static void failures_are_retried_until_an_answer(void **state)
     weir_client_answer_free(&answer);
 }
 
-static void a_404_is_an_answer(void **state)
+TEST("a 404 is an answer")
 {
     static const char *const script[] = {"HTTP/1.1 404 No\r\n\r\nno", NULL};
     struct weir_client_answer answer;
@@ -196,7 +197,7 @@ static void a_404_is_an_answer(void **state)
     weir_client_answer_free(&answer);
 }
 
-static void tries_have_a_cap_and_errors_a_type(void **state)
+TEST("tries have a cap and errors a type")
 {
     static const char *const busy[] = {BUSY, NULL}, *const broken[] = {BROKEN, NULL};
     struct weir_client_answer answer;
@@ -224,7 +225,7 @@ static void tries_have_a_cap_and_errors_a_type(void **state)
     weir_client_answer_free(&answer);
 }
 
-static void a_wait_beyond_the_requests_time_is_not_waited_for(void **state)
+TEST("a wait beyond the requests time is not waited for")
 {
     static const char *const script[] = {
         "HTTP/1.1 429 Too Many\r\nRetry-After: 3600\r\nRateLimit-Policy: \"d\";q=10;w=86400\r\n"
@@ -254,7 +255,7 @@ static bool take_body(void *context, int status, uint64_t offset, const void *da
     return strcmp(text, "hello") != 0 || text[20] == '\0';
 }
 
-static void statuses_are_retried_if_the_caller_names_them(void **state)
+TEST("statuses are retried if the caller names them")
 {
     static const char *const script[] = {"HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\n",
                                          "HTTP/1.1 408 Timeout\r\nContent-Length: 0\r\n\r\n", OK,
@@ -273,7 +274,7 @@ static void statuses_are_retried_if_the_caller_names_them(void **state)
 }
 
 /* GitHub's way: the body goes to nobody, since it is not the final answer. */
-static void a_403_of_a_used_up_limit_is_retried(void **state)
+TEST("a 403 of a used up limit is retried")
 {
     static const char *const script[] = {
         "HTTP/1.1 403 Forbidden\r\nX-RateLimit-Remaining: 0\r\nretry-after-ms: 20\r\n"
@@ -292,7 +293,7 @@ static void a_403_of_a_used_up_limit_is_retried(void **state)
 }
 
 /* Also of a request that may not be tried again. */
-static void a_limited_answer_says_when_a_try_may_succeed(void **state)
+TEST("a limited answer says when a try may succeed")
 {
     static const char *const stated[] = {"Retry-After: 7", "Retry-After: 3, 7",
                                          "RateLimit: \"d\";r=0;t=7"};
@@ -311,7 +312,7 @@ static void a_limited_answer_says_when_a_try_may_succeed(void **state)
     }
 }
 
-static void what_one_request_learns_holds_for_the_next(void **state)
+TEST("what one request learns holds for the next")
 {
     static const char *const script[] = {
         "HTTP/1.1 200 OK\r\nX-RateLimit-Limit: 60\r\nX-RateLimit-Remaining: 0\r\n"
@@ -342,7 +343,7 @@ static void what_one_request_learns_holds_for_the_next(void **state)
     end();
 }
 
-static void a_post_is_retried_only_with_a_key_and_keeps_it(void **state)
+TEST("a post is retried only with a key and keeps it")
 {
     static const char *const script[] = {BROKEN, OK, NULL};
     struct weir_client_answer answer;
@@ -371,7 +372,7 @@ static void on_try(void *context, const struct weir_client_try *one)
              one->next_wait_ns == WEIR_CLIENT_UNKNOWN ? "." : "");
 }
 
-static void hooks_see_each_try_and_the_body_begins_anew(void **state)
+TEST("hooks see each try and the body begins anew")
 {
     static const char *const script[] = {BUSY, CUT, OK, NULL};
     struct weir_client_answer answer;
@@ -396,7 +397,7 @@ static void hooks_see_each_try_and_the_body_begins_anew(void **state)
     weir_client_answer_free(&answer);
 }
 
-static void answers_that_are_too_large_are_refused(void **state)
+TEST("answers that are too large are refused")
 {
     static const char *const script[] = {OK, NULL};
     struct weir_client_answer answer;
@@ -408,7 +409,7 @@ static void answers_that_are_too_large_are_refused(void **state)
     weir_client_answer_free(&answer);
 }
 
-static void a_server_that_never_answers_is_a_timeout(void **state)
+TEST("a server that never answers is a timeout")
 {
     static const char *const script[] = {"", NULL};
     struct weir_client_answer answer;
@@ -457,7 +458,7 @@ static void reset_ended(void)
 }
 
 /* The first request is in flight until it is cancelled; those that wait go by priority. */
-static void waiting_requests_go_by_priority_and_can_be_cancelled(void **state)
+TEST("waiting requests go by priority and can be cancelled")
 {
     static const char *const script[] = {"", OK, NULL};
     uint64_t ids[5];
@@ -488,7 +489,7 @@ static void waiting_requests_go_by_priority_and_can_be_cancelled(void **state)
     end();
 }
 
-static void closing_cancels_what_is_left(void **state)
+TEST("closing cancels what is left")
 {
     static const char *const script[] = {"", NULL};
 
@@ -517,7 +518,7 @@ static void *fetch_some(void *context)
     return NULL;
 }
 
-static void threads_share_a_client(void **state)
+TEST("threads share a client")
 {
     static const char *const script[] = {OK, NULL};
     pthread_t threads[8];
@@ -533,7 +534,7 @@ static void threads_share_a_client(void **state)
     end();
 }
 
-static void wrong_requests_and_options_are_refused(void **state)
+TEST("wrong requests and options are refused")
 {
     static const char *const bad_header[] = {"A: b\r\nInjected: yes"};
     static const char *const no_name[] = {": value"};
@@ -568,26 +569,4 @@ static void wrong_requests_and_options_are_refused(void **state)
     weir_client_answer_free(NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_answer_has_status_headers_and_body),
-        cmocka_unit_test(failures_are_retried_until_an_answer),
-        cmocka_unit_test(a_404_is_an_answer),
-        cmocka_unit_test(tries_have_a_cap_and_errors_a_type),
-        cmocka_unit_test(a_wait_beyond_the_requests_time_is_not_waited_for),
-        cmocka_unit_test(statuses_are_retried_if_the_caller_names_them),
-        cmocka_unit_test(a_403_of_a_used_up_limit_is_retried),
-        cmocka_unit_test(a_limited_answer_says_when_a_try_may_succeed),
-        cmocka_unit_test(what_one_request_learns_holds_for_the_next),
-        cmocka_unit_test(a_post_is_retried_only_with_a_key_and_keeps_it),
-        cmocka_unit_test(hooks_see_each_try_and_the_body_begins_anew),
-        cmocka_unit_test(answers_that_are_too_large_are_refused),
-        cmocka_unit_test(a_server_that_never_answers_is_a_timeout),
-        cmocka_unit_test(waiting_requests_go_by_priority_and_can_be_cancelled),
-        cmocka_unit_test(closing_cancels_what_is_left),
-        cmocka_unit_test(threads_share_a_client),
-        cmocka_unit_test(wrong_requests_and_options_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

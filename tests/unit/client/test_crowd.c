@@ -11,6 +11,7 @@
 
 #include "client/dice.h"
 #include "client/pace/crowd.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 #define START (1000000 * S)
@@ -62,7 +63,7 @@ static struct run one(uint64_t seed)
     return (struct run){.now_ns = START + S / 100, .seed = seed, .unseen = 1};
 }
 
-static void one_that_is_alone_is_no_crowd(void **state)
+TEST("one that is alone is no crowd")
 {
     struct run run = one(1);
 
@@ -78,7 +79,7 @@ static void one_that_is_alone_is_no_crowd(void **state)
     assert_int_equal(run.crowd.state, WEIR_CROWD_NONE);
 }
 
-static void many_others_are_noticed_and_the_part_is_kept(void **state)
+TEST("many others are noticed and the part is kept")
 {
     for (uint64_t seed = 1; seed <= 100; seed++) {
         struct run run = one(seed);
@@ -100,7 +101,7 @@ static void many_others_are_noticed_and_the_part_is_kept(void **state)
     }
 }
 
-static void one_that_sees_no_room_waits_for_the_reset(void **state)
+TEST("one that sees no room waits for the reset")
 {
     for (uint64_t seed = 1; seed <= 100; seed++) {
         struct run run = one(seed);
@@ -125,7 +126,7 @@ static struct run holding(uint32_t slots)
 }
 
 /* A process before it has used a part: nobody else sends now. */
-static void one_that_follows_another_is_alone_after_a_moment(void **state)
+TEST("one that follows another is alone after a moment")
 {
     for (uint64_t seed = 1; seed <= 100; seed++) {
         struct run run = one(seed);
@@ -143,7 +144,7 @@ static void one_that_follows_another_is_alone_after_a_moment(void **state)
     }
 }
 
-static void a_refusal_takes_a_slot(void **state)
+TEST("a refusal takes a slot")
 {
     struct run run = holding(3);
 
@@ -156,7 +157,7 @@ static void a_refusal_takes_a_slot(void **state)
     assert_int_equal(weir_crowd_interval(&run.crowd, WINDOW, 0), WINDOW + WINDOW / 250);
 }
 
-static void slots_grow_by_what_stays_unused_and_shrink_above_the_limit(void **state)
+TEST("slots grow by what stays unused and shrink above the limit")
 {
     static const uint64_t uses[] = {50, 99, 130};
 
@@ -173,7 +174,7 @@ static void slots_grow_by_what_stays_unused_and_shrink_above_the_limit(void **st
     }
 }
 
-static void what_is_left_over_goes_at_once_to_one_with_little_left(void **state)
+TEST("what is left over goes at once to one with little left")
 {
     struct run run = holding(8);
 
@@ -185,7 +186,7 @@ static void what_is_left_over_goes_at_once_to_one_with_little_left(void **state)
     assert_true(weir_crowd_when(&run.crowd, UINT64_MAX, 10, run.now_ns) > run.now_ns);
 }
 
-static void slots_that_are_not_used_are_gone(void **state)
+TEST("slots that are not used are gone")
 {
     struct run run = holding(8);
 
@@ -198,7 +199,7 @@ static void slots_that_are_not_used_are_gone(void **state)
     assert_int_equal(run.crowd.admitted, 1);
 }
 
-static void a_crowd_is_gone_where_nobody_else_sends(void **state)
+TEST("a crowd is gone where nobody else sends")
 {
     struct run run = holding(4);
     bool gone = false;
@@ -209,7 +210,7 @@ static void a_crowd_is_gone_where_nobody_else_sends(void **state)
     assert_int_equal(run.crowd.state, WEIR_CROWD_NONE);
 }
 
-static void what_a_file_holds_is_checked(void **state)
+TEST("what a file holds is checked")
 {
     struct weir_crowd crowd = holding(4).crowd;
     uint64_t most = START + 100 * WINDOW;
@@ -242,19 +243,4 @@ static void what_a_file_holds_is_checked(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_that_is_alone_is_no_crowd),
-        cmocka_unit_test(many_others_are_noticed_and_the_part_is_kept),
-        cmocka_unit_test(one_that_sees_no_room_waits_for_the_reset),
-        cmocka_unit_test(one_that_follows_another_is_alone_after_a_moment),
-        cmocka_unit_test(a_refusal_takes_a_slot),
-        cmocka_unit_test(slots_grow_by_what_stays_unused_and_shrink_above_the_limit),
-        cmocka_unit_test(what_is_left_over_goes_at_once_to_one_with_little_left),
-        cmocka_unit_test(slots_that_are_not_used_are_gone),
-        cmocka_unit_test(a_crowd_is_gone_where_nobody_else_sends),
-        cmocka_unit_test(what_a_file_holds_is_checked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

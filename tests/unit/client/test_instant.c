@@ -11,11 +11,12 @@
 
 #include "client/instant.h"
 #include "core/bytes.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 #define NOW INT64_C(784111777) /* Sun, 06 Nov 1994 08:49:37 GMT, of RFC 9110 */
 
-static void the_three_dates_of_rfc_9110_are_one(void **state)
+TEST("the three dates of rfc 9110 are one")
 {
     static const char *const texts[] = {"Sun, 06 Nov 1994 08:49:37 GMT",
                                         "Sunday, 06-Nov-94 08:49:37 GMT",
@@ -28,7 +29,7 @@ static void the_three_dates_of_rfc_9110_are_one(void **state)
     }
 }
 
-static void a_year_of_two_digits_is_near_now(void **state)
+TEST("a year of two digits is near now")
 {
     int64_t seconds;
 
@@ -40,7 +41,7 @@ static void a_year_of_two_digits_is_near_now(void **state)
     assert_int_equal(seconds, 883612800);
 }
 
-static void ends_of_the_range_of_dates(void **state)
+TEST("ends of the range of dates")
 {
     int64_t seconds;
 
@@ -54,7 +55,7 @@ static void ends_of_the_range_of_dates(void **state)
         weir_instant_http_date(weir_bytes_of("Thu, 29 Feb 2024 00:00:00 GMT"), NOW, &seconds));
 }
 
-static void wrong_dates_are_refused(void **state)
+TEST("wrong dates are refused")
 {
     static const char *const texts[] = {"",
                                         "Sun",
@@ -74,7 +75,7 @@ static void wrong_dates_are_refused(void **state)
         assert_false(weir_instant_http_date(weir_bytes_of(texts[i]), NOW, &seconds));
 }
 
-static void rfc_3339_has_offsets_and_fractions(void **state)
+TEST("rfc 3339 has offsets and fractions")
 {
     int64_t seconds;
 
@@ -87,7 +88,7 @@ static void rfc_3339_has_offsets_and_fractions(void **state)
     assert_false(weir_instant_rfc3339(weir_bytes_of("1994-13-06T08:49:37Z"), &seconds));
 }
 
-static void durations_as_go_writes_them(void **state)
+TEST("durations as go writes them")
 {
     static const struct {
         const char *text;
@@ -106,7 +107,7 @@ static void durations_as_go_writes_them(void **state)
         assert_false(weir_instant_duration(weir_bytes_of(bad[i]), &ns));
 }
 
-static void retry_after_counts_from_the_servers_own_date(void **state)
+TEST("retry after counts from the servers own date")
 {
     uint64_t ns;
     int64_t server = NOW - 3600;
@@ -123,7 +124,7 @@ static void retry_after_counts_from_the_servers_own_date(void **state)
     assert_int_equal(ns, 10 * S);
 }
 
-static void retry_after_in_the_past_is_0_and_nonsense_is_refused(void **state)
+TEST("retry after in the past is 0 and nonsense is refused")
 {
     static const char *const bad[] = {"",   "-1", "soon",    "1e9",  "1 2",
                                       "1,", ",",  "1, soon", "1,, 2"};
@@ -136,7 +137,7 @@ static void retry_after_in_the_past_is_0_and_nonsense_is_refused(void **state)
         assert_false(weir_instant_retry_after(weir_bytes_of(bad[i]), NULL, NOW, &ns));
 }
 
-static void a_long_retry_after_is_the_horizon(void **state)
+TEST("a long retry after is the horizon")
 {
     static const char *const far[] = {"99999999999999999999", "3000000", "2764800",
                                       "Fri, 31 Dec 9999 23:59:59 GMT"};
@@ -150,7 +151,7 @@ static void a_long_retry_after_is_the_horizon(void **state)
     assert_true(ns == WEIR_INSTANT_HORIZON_NS - S);
 }
 
-static void of_several_retry_after_the_longest_counts(void **state)
+TEST("of several retry after the longest counts")
 {
     static const char *const lists[] = {"10,3", "3 , 10", "3, Sun, 06 Nov 1994 08:49:47 GMT",
                                         "Sun, 06 Nov 1994 08:49:47 GMT,1"};
@@ -162,19 +163,4 @@ static void of_several_retry_after_the_longest_counts(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_three_dates_of_rfc_9110_are_one),
-        cmocka_unit_test(a_year_of_two_digits_is_near_now),
-        cmocka_unit_test(ends_of_the_range_of_dates),
-        cmocka_unit_test(wrong_dates_are_refused),
-        cmocka_unit_test(rfc_3339_has_offsets_and_fractions),
-        cmocka_unit_test(durations_as_go_writes_them),
-        cmocka_unit_test(retry_after_counts_from_the_servers_own_date),
-        cmocka_unit_test(retry_after_in_the_past_is_0_and_nonsense_is_refused),
-        cmocka_unit_test(a_long_retry_after_is_the_horizon),
-        cmocka_unit_test(of_several_retry_after_the_longest_counts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

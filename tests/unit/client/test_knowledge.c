@@ -17,6 +17,7 @@
 #include "client/knowledge.h"
 #include "core/bytes.h"
 #include "temporary.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 
@@ -29,7 +30,7 @@ static struct weir_knowledge *open_good(const char *path)
     return knowledge;
 }
 
-static void a_host_is_found_again(void **state)
+TEST("a host is found again")
 {
     struct weir_knowledge *knowledge = open_good(NULL);
 
@@ -44,7 +45,7 @@ static void a_host_is_found_again(void **state)
     weir_knowledge_close(knowledge);
 }
 
-static void the_host_that_was_not_used_for_longest_makes_room(void **state)
+TEST("the host that was not used for longest makes room")
 {
     struct weir_knowledge *knowledge = open_good(NULL);
     char name[32];
@@ -61,7 +62,7 @@ static void the_host_that_was_not_used_for_longest_makes_room(void **state)
     weir_knowledge_close(knowledge);
 }
 
-static void a_scope_is_kept_as_a_hash(void **state)
+TEST("a scope is kept as a hash")
 {
     char name[WEIR_HOST_NAME_MAX], other[WEIR_HOST_NAME_MAX];
     static char origin[5000];
@@ -89,7 +90,7 @@ static void *send_many(void *context)
     return NULL;
 }
 
-static void processes_and_threads_share_a_file(void **state)
+TEST("processes and threads share a file")
 {
     char path[TEMPORARY_MAX];
 
@@ -157,7 +158,7 @@ static void *learn_many(void *context)
     return NULL;
 }
 
-static void processes_and_threads_are_one_client_of_a_crowd(void **state)
+TEST("processes and threads are one client of a crowd")
 {
     char path[TEMPORARY_MAX];
 
@@ -193,7 +194,7 @@ static void processes_and_threads_are_one_client_of_a_crowd(void **state)
     temporary_remove(path);
 }
 
-static void a_process_that_dies_with_the_lock_does_not_block(void **state)
+TEST("a process that dies with the lock does not block")
 {
     char path[TEMPORARY_MAX];
     int status;
@@ -220,7 +221,7 @@ static void a_process_that_dies_with_the_lock_does_not_block(void **state)
     temporary_remove(path);
 }
 
-static void another_file_is_refused_and_left_alone(void **state)
+TEST("another file is refused and left alone")
 {
     char path[TEMPORARY_MAX], text[8] = "";
     struct weir_knowledge *knowledge;
@@ -241,16 +242,4 @@ static void another_file_is_refused_and_left_alone(void **state)
     assert_int_equal(weir_knowledge_open(&knowledge, "/nonexistent/state", &reason), WEIR_ERR_IO);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_host_is_found_again),
-        cmocka_unit_test(the_host_that_was_not_used_for_longest_makes_room),
-        cmocka_unit_test(a_scope_is_kept_as_a_hash),
-        cmocka_unit_test(processes_and_threads_share_a_file),
-        cmocka_unit_test(processes_and_threads_are_one_client_of_a_crowd),
-        cmocka_unit_test(a_process_that_dies_with_the_lock_does_not_block),
-        cmocka_unit_test(another_file_is_refused_and_left_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

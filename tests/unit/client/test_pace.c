@@ -2,6 +2,7 @@
 /* Clients against simulated servers in virtual time: stated limits of every kind, silent ones,
  * lies, storms, and many clients that start together. */
 #include "simulation.h"
+#include "test.h"
 
 static void report(const char *what, const struct server *server, uint64_t took, uint64_t ideal)
 {
@@ -31,7 +32,7 @@ static void holds(const char *what, struct server server, uint64_t requests)
     takes(what, server, requests, 105);
 }
 
-static void told_limits_are_used_up_and_kept(void **state)
+TEST("told limits are used up and kept")
 {
     static const struct {
         const char *name;
@@ -61,7 +62,7 @@ static void told_limits_are_used_up_and_kept(void **state)
             }
 }
 
-static void old_fields_without_a_window_do(void **state)
+TEST("old fields without a window do")
 {
     static const enum telling tellings[] = {LEGACY, EPOCH, CLOCK_OFF};
 
@@ -91,7 +92,7 @@ static void old_fields_without_a_window_do(void **state)
 }
 
 /* Exact resets of windows whose length no field states, over a network of any speed. */
-static void exact_resets_without_a_window_do(void **state)
+TEST("exact resets without a window do")
 {
     static const enum counting countings[] = {FIXED, BUCKET, SLIDING};
     static const uint64_t limits[][2] = {{50, S}, {100, 10 * S}, {60, 60 * S}};
@@ -110,7 +111,7 @@ static void exact_resets_without_a_window_do(void **state)
 }
 
 /* In whole seconds a moment and a second are the same: the client stays below, but in peace. */
-static void resets_in_seconds_of_a_limit_of_one_second_cause_few_refusals(void **state)
+TEST("resets in seconds of a limit of one second cause few refusals")
 {
     static const enum counting countings[] = {FIXED, BUCKET, SLIDING};
 
@@ -125,7 +126,7 @@ static void resets_in_seconds_of_a_limit_of_one_second_cause_few_refusals(void *
               2000, countings[i] == SLIDING ? 200 : 105);
 }
 
-static void a_limit_that_is_not_reported_is_learned(void **state)
+TEST("a limit that is not reported is learned")
 {
     static const enum telling tellings[] = {NOTHING, LIES_HIGH, LIES_PAST};
 
@@ -176,7 +177,7 @@ static uint64_t arrivals(const struct server *server, unsigned from, unsigned to
 
 /* The second of two windows in a row that are used up says its limit and length; after 100 windows
  * a rough length is measured again. */
-static void a_window_that_is_not_reported_is_learned(void **state)
+TEST("a window that is not reported is learned")
 {
     static const uint64_t limits[][3] = {{50, S, 10 * S},        {20, S, 20 * S},
                                          {200, 10 * S, 100 * S}, {30, 10 * S, 100 * S},
@@ -203,7 +204,7 @@ static void a_window_that_is_not_reported_is_learned(void **state)
               5000);
 }
 
-static void a_window_of_an_unusual_length_is_learned_less_exactly(void **state)
+TEST("a window of an unusual length is learned less exactly")
 {
     for (unsigned begins = 0; begins < 3; begins++)
         takes("silent fixed 100/11 s",
@@ -218,7 +219,7 @@ static void a_window_of_an_unusual_length_is_learned_less_exactly(void **state)
 
 /* 50 clients that know nothing begin in the same instant. Without jitter, and without a share, all
  * 50 would come again in one tenth of a second, after each reset. */
-static void fifty_clients_do_not_synchronise(void **state)
+TEST("fifty clients do not synchronise")
 {
     static const enum telling tellings[] = {DRAFT, MILLISECONDS, LEGACY, RESET_AFTER};
 
@@ -242,7 +243,7 @@ static void fifty_clients_do_not_synchronise(void **state)
 
 /* Each of 50 clients has 20 requests and sees room for all of them, so the first window is used up
  * at once. They do not come back in one instant, and the last window is used up, too. */
-static void clients_that_use_up_a_window_together_come_back_spread(void **state)
+TEST("clients that use up a window together come back spread")
 {
     static const enum telling tellings[] = {DRAFT, MILLISECONDS, LEGACY, RESET_AFTER};
 
@@ -286,7 +287,7 @@ static uint64_t refuse(struct weir_host *host, uint64_t *now, unsigned reset_s, 
     return when - told;
 }
 
-static void a_refused_client_comes_back_when_the_server_says(void **state)
+TEST("a refused client comes back when the server says")
 {
     static const unsigned told_s[] = {1, 2, 3, 60};
 
@@ -323,7 +324,7 @@ static uint64_t paused_after(int status, const char *name, const char *value, co
     return when > START + MS ? when - START - MS : 0;
 }
 
-static void retry_after_of_any_error_pauses_the_host(void **state)
+TEST("retry after of any error pauses the host")
 {
     for (int status = 200; status < 600; status++) {
         uint64_t wait = paused_after(status, "Retry-After", "5", "X-Nothing", "1");
@@ -334,7 +335,7 @@ static void retry_after_of_any_error_pauses_the_host(void **state)
     }
 }
 
-static void used_up_tokens_pause_the_host_until_their_reset(void **state)
+TEST("used up tokens pause the host until their reset")
 {
     static const char left[] = "x-ratelimit-remaining-tokens";
     static const char reset[] = "x-ratelimit-reset-tokens";
@@ -348,7 +349,7 @@ static void used_up_tokens_pause_the_host_until_their_reset(void **state)
     assert_true(wait >= 2 * S && wait <= 2 * S + S / 5);
 }
 
-static void fifty_clients_with_one_request_are_refused_twice_each_at_most(void **state)
+TEST("fifty clients with one request are refused twice each at most")
 {
     static const enum counting countings[] = {FIXED, SLIDING, BUCKET};
     static const enum telling tellings[] = {DRAFT, LEGACY, RESET_AFTER};
@@ -370,7 +371,7 @@ static void fifty_clients_with_one_request_are_refused_twice_each_at_most(void *
             }
 }
 
-static void fifty_clients_with_twenty_requests_are_refused_seldom(void **state)
+TEST("fifty clients with twenty requests are refused seldom")
 {
     static const enum counting countings[] = {FIXED, SLIDING, BUCKET};
 
@@ -390,7 +391,7 @@ static void fifty_clients_with_twenty_requests_are_refused_seldom(void **state)
         }
 }
 
-static void a_storm_of_429s_is_waited_out(void **state)
+TEST("a storm of 429s is waited out")
 {
     for (uint64_t seed = 1; seed <= 5; seed++) {
         struct server server = {.counting = STORM, .telling = NOTHING, .limit = 1, .window_ns = S};
@@ -406,7 +407,7 @@ static void a_storm_of_429s_is_waited_out(void **state)
     }
 }
 
-static void what_has_room_is_not_spread_until_a_refusal(void **state)
+TEST("what has room is not spread until a refusal")
 {
     struct weir_host host = {.used_ns = START};
     struct weir_advice advice;
@@ -426,25 +427,4 @@ static void what_has_room_is_not_spread_until_a_refusal(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(told_limits_are_used_up_and_kept),
-        cmocka_unit_test(old_fields_without_a_window_do),
-        cmocka_unit_test(exact_resets_without_a_window_do),
-        cmocka_unit_test(resets_in_seconds_of_a_limit_of_one_second_cause_few_refusals),
-        cmocka_unit_test(a_limit_that_is_not_reported_is_learned),
-        cmocka_unit_test(a_window_that_is_not_reported_is_learned),
-        cmocka_unit_test(a_window_of_an_unusual_length_is_learned_less_exactly),
-        cmocka_unit_test(fifty_clients_do_not_synchronise),
-        cmocka_unit_test(clients_that_use_up_a_window_together_come_back_spread),
-        cmocka_unit_test(a_refused_client_comes_back_when_the_server_says),
-        cmocka_unit_test(retry_after_of_any_error_pauses_the_host),
-        cmocka_unit_test(used_up_tokens_pause_the_host_until_their_reset),
-        cmocka_unit_test(fifty_clients_with_one_request_are_refused_twice_each_at_most),
-        cmocka_unit_test(fifty_clients_with_twenty_requests_are_refused_seldom),
-        cmocka_unit_test(what_has_room_is_not_spread_until_a_refusal),
-        cmocka_unit_test(a_storm_of_429s_is_waited_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

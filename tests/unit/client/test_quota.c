@@ -3,6 +3,7 @@
  * Client-Side Approach" (arXiv 2510.04516): against clients that back off exponentially with full
  * jitter, in fixed and sliding windows, with all work at once and in bursts. */
 #include "simulation.h"
+#include "test.h"
 
 #define CLIENTS 100
 #define SEEDS 5
@@ -88,7 +89,7 @@ static uint64_t compare(const struct setting *setting, enum knowing knowing, dou
     return ours.refused * 1000 / other.refused;
 }
 
-static void clients_that_share_what_they_know_are_refused_97_percent_less(void **state)
+TEST("clients that share what they know are refused 97 percent less")
 {
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         double over;
@@ -98,7 +99,7 @@ static void clients_that_share_what_they_know_are_refused_97_percent_less(void *
 }
 
 /* Nothing tells them of each other but the answers. */
-static void clients_apart_are_refused_97_percent_less(void **state)
+TEST("clients apart are refused 97 percent less")
 {
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         double over;
@@ -109,7 +110,7 @@ static void clients_apart_are_refused_97_percent_less(void **state)
 
 /* As programs that make a request when they have the answer to the one before: they know nothing of
  * how many more there will be. */
-static void callers_one_by_one_are_refused_97_percent_less(void **state)
+TEST("callers one by one are refused 97 percent less")
 {
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         double over;
@@ -118,12 +119,4 @@ static void callers_one_by_one_are_refused_97_percent_less(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(clients_that_share_what_they_know_are_refused_97_percent_less),
-        cmocka_unit_test(clients_apart_are_refused_97_percent_less),
-        cmocka_unit_test(callers_one_by_one_are_refused_97_percent_less),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -16,13 +16,14 @@
 #include "client/lane.h"
 #include "client/retry.h"
 #include "client/retry_budget.h"
+#include "test.h"
 
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)
 
 static struct weir_backoff_spec spec = {WEIR_CLIENT_JITTER_FULL, 100 * MS, 5 * S};
 
-static void waits_are_between_the_bounds_of_their_jitter(void **state)
+TEST("waits are between the bounds of their jitter")
 {
     uint64_t seed = 1;
 
@@ -47,7 +48,7 @@ static void waits_are_between_the_bounds_of_their_jitter(void **state)
     spec.jitter = WEIR_CLIENT_JITTER_FULL;
 }
 
-static void retries_stop_while_all_fails_and_stay_below_a_tenth_of_successes(void **state)
+TEST("retries stop while all fails and stay below a tenth of successes")
 {
     struct weir_retry_budget budget = {0};
     uint64_t requests = 0, retries = 0, seed = 5;
@@ -94,7 +95,7 @@ static const struct weir_retry_case fresh = {.repeatable = true,
                                              .now_ns = S,
                                              .deadline_ns = UINT64_MAX};
 
-static void statuses_that_are_retried(void **state)
+TEST("statuses that are retried")
 {
     for (int status = 100; status < 600; status++) {
         struct weir_retry_case one = fresh;
@@ -109,7 +110,7 @@ static void statuses_that_are_retried(void **state)
     }
 }
 
-static void a_403_is_as_429_where_it_says_that_a_limit_is_used_up(void **state)
+TEST("a 403 is as 429 where it says that a limit is used up")
 {
     struct weir_retry_case one = fresh;
     struct weir_advice advice = {.count = 1, .policies = {{.remaining = 1}}};
@@ -129,7 +130,7 @@ static void a_403_is_as_429_where_it_says_that_a_limit_is_used_up(void **state)
     assert_true(decide(one).again);
 }
 
-static void named_statuses_and_those_whose_server_wants_it_are_retried(void **state)
+TEST("named statuses and those whose server wants it are retried")
 {
     struct weir_retry_case one = fresh;
     struct weir_advice advice = {.must_retry = true};
@@ -148,7 +149,7 @@ static void named_statuses_and_those_whose_server_wants_it_are_retried(void **st
     assert_false(decide(one).again);
 }
 
-static void only_idempotent_methods_are_retried(void **state)
+TEST("only idempotent methods are retried")
 {
     static const char *const good[] = {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"};
     static const char *const bad[] = {"POST", "PATCH", "get", "CONNECT", ""};
@@ -159,7 +160,7 @@ static void only_idempotent_methods_are_retried(void **state)
         assert_false(weir_retry_method(bad[i]));
 }
 
-static void outcomes_say_why_there_is_no_other_try(void **state)
+TEST("outcomes say why there is no other try")
 {
     struct weir_retry_case one = fresh;
     struct weir_advice advice = {0};
@@ -207,7 +208,7 @@ static void outcomes_say_why_there_is_no_other_try(void **state)
     assert_true(decide(one).wait_ns <= 100 * MS); /* nothing is stated */
 }
 
-static void requests_in_flight_double_with_each_round_trip(void **state)
+TEST("requests in flight double with each round trip")
 {
     struct weir_host_lane lane;
 
@@ -228,7 +229,7 @@ static void requests_in_flight_double_with_each_round_trip(void **state)
     assert_false(weir_lane_open(&lane, 0, false));
 }
 
-static void an_adaptive_lane_shrinks_while_latency_grows(void **state)
+TEST("an adaptive lane shrinks while latency grows")
 {
     struct weir_host_lane lane;
     uint64_t now = S;
@@ -261,7 +262,7 @@ static bool before(const struct weir_heap_item *a, const struct weir_heap_item *
     return ((const struct item *)a)->key < ((const struct item *)b)->key;
 }
 
-static void the_least_item_of_a_heap_is_first(void **state)
+TEST("the least item of a heap is first")
 {
     static struct item items[200];
     struct weir_heap heap = {.before = before};
@@ -290,19 +291,4 @@ static void the_least_item_of_a_heap_is_first(void **state)
     weir_heap_free(&heap);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(waits_are_between_the_bounds_of_their_jitter),
-        cmocka_unit_test(retries_stop_while_all_fails_and_stay_below_a_tenth_of_successes),
-        cmocka_unit_test(statuses_that_are_retried),
-        cmocka_unit_test(a_403_is_as_429_where_it_says_that_a_limit_is_used_up),
-        cmocka_unit_test(named_statuses_and_those_whose_server_wants_it_are_retried),
-        cmocka_unit_test(only_idempotent_methods_are_retried),
-        cmocka_unit_test(outcomes_say_why_there_is_no_other_try),
-        cmocka_unit_test(requests_in_flight_double_with_each_round_trip),
-        cmocka_unit_test(an_adaptive_lane_shrinks_while_latency_grows),
-        cmocka_unit_test(the_least_item_of_a_heap_is_first),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

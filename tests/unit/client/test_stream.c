@@ -19,6 +19,7 @@
 #include <weir/client.h>
 
 #include "client/stream.h"
+#include "test.h"
 
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)
@@ -274,7 +275,7 @@ static void whole(int peer)
 
 /* --- Cases ------------------------------------------------------------------------------------ */
 
-static void events_arrive_as_they_are_sent(void **state)
+TEST("events arrive as they are sent")
 {
     begin((void (*const[])(int)){events, NULL});
     struct weir_client *client = open_with((struct weir_client_options){0});
@@ -290,7 +291,7 @@ static void events_arrive_as_they_are_sent(void **state)
     assert_string_equal(seen.body, "");
 }
 
-static void a_retry_comes_before_the_head(void **state)
+TEST("a retry comes before the head")
 {
     begin((void (*const[])(int)){busy, busy, events, NULL});
     struct weir_client *client = open_with((struct weir_client_options){0});
@@ -302,7 +303,7 @@ static void a_retry_comes_before_the_head(void **state)
     assert_string_equal(seen.text, "one\ntwo\n");
 }
 
-static void none_comes_after_it(void **state)
+TEST("none comes after it")
 {
     begin((void (*const[])(int)){cut, NULL});
     struct weir_client *client = open_with((struct weir_client_options){0});
@@ -316,7 +317,7 @@ static void none_comes_after_it(void **state)
     assert_int_equal(server.served, 1);
 }
 
-static void a_last_refusal_has_no_head(void **state)
+TEST("a last refusal has no head")
 {
     begin((void (*const[])(int)){busy, NULL});
     struct weir_client *client = open_with((struct weir_client_options){0});
@@ -329,7 +330,7 @@ static void a_last_refusal_has_no_head(void **state)
     assert_string_equal(seen.body, "busy");
 }
 
-static void a_slow_reader_pauses_the_transfer(void **state)
+TEST("a slow reader pauses the transfer")
 {
     begin((void (*const[])(int)){large, NULL});
     struct weir_client *client = open_with((struct weir_client_options){0});
@@ -351,7 +352,7 @@ static void a_slow_reader_pauses_the_transfer(void **state)
     assert_false(seen.over);
 }
 
-static void a_paused_stream_can_be_cancelled(void **state)
+TEST("a paused stream can be cancelled")
 {
     begin((void (*const[])(int)){large, NULL});
     struct weir_client *client = open_with((struct weir_client_options){0});
@@ -364,7 +365,7 @@ static void a_paused_stream_can_be_cancelled(void **state)
     assert_false(seen.over);
 }
 
-static void closing_ends_an_open_stream(void **state)
+TEST("closing ends an open stream")
 {
     begin((void (*const[])(int)){never_ends, NULL});
     struct weir_client *client = open_with((struct weir_client_options){0});
@@ -375,7 +376,7 @@ static void closing_ends_an_open_stream(void **state)
     assert_int_equal(seen.dones, 1);
 }
 
-static void who_refuses_the_head_gets_no_body(void **state)
+TEST("who refuses the head gets no body")
 {
     begin((void (*const[])(int)){never_ends, NULL});
     seen.refuses_head = true;
@@ -388,7 +389,7 @@ static void who_refuses_the_head_gets_no_body(void **state)
     assert_int_equal(server.served, 1);
 }
 
-static void a_silent_stream_is_a_timeout(void **state)
+TEST("a silent stream is a timeout")
 {
     begin((void (*const[])(int)){never_ends, NULL});
     struct weir_client *client = open_with((struct weir_client_options){.try_ns = 50 * MS});
@@ -401,7 +402,7 @@ static void a_silent_stream_is_a_timeout(void **state)
 }
 
 /* Before the head, the time of the request counts as for any other. */
-static void no_head_in_time_is_a_timeout(void **state)
+TEST("no head in time is a timeout")
 {
     begin((void (*const[])(int)){wait_for_close, NULL});
     struct weir_client *client = open_with((struct weir_client_options){.tries = 1});
@@ -412,7 +413,7 @@ static void no_head_in_time_is_a_timeout(void **state)
     assert_int_equal(seen.heads, 0);
 }
 
-static void the_head_is_that_of_the_last_redirect(void **state)
+TEST("the head is that of the last redirect")
 {
     begin((void (*const[])(int)){moved, events, NULL});
     struct weir_client *client = open_with((struct weir_client_options){.follow = true});
@@ -456,7 +457,7 @@ static void open_until_the_second_ends(int peer)
     say(peer, END);
 }
 
-static void an_open_stream_keeps_no_other_request_waiting(void **state)
+TEST("an open stream keeps no other request waiting")
 {
     begin((void (*const[])(int)){open_until_the_second_ends, NULL});
     reset(&second);
@@ -473,7 +474,7 @@ static void an_open_stream_keeps_no_other_request_waiting(void **state)
 }
 
 /* In virtual time. */
-static void bytes_and_pauses_move_the_end_of_silence(void **state)
+TEST("bytes and pauses move the end of silence")
 {
     struct weir_streams streams;
     struct weir_client_stream one = {.window = 10}, other = {0};
@@ -503,22 +504,4 @@ static void bytes_and_pauses_move_the_end_of_silence(void **state)
     weir_streams_free(&streams);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(events_arrive_as_they_are_sent),
-        cmocka_unit_test(a_retry_comes_before_the_head),
-        cmocka_unit_test(none_comes_after_it),
-        cmocka_unit_test(a_last_refusal_has_no_head),
-        cmocka_unit_test(a_slow_reader_pauses_the_transfer),
-        cmocka_unit_test(a_paused_stream_can_be_cancelled),
-        cmocka_unit_test(closing_ends_an_open_stream),
-        cmocka_unit_test(who_refuses_the_head_gets_no_body),
-        cmocka_unit_test(a_silent_stream_is_a_timeout),
-        cmocka_unit_test(no_head_in_time_is_a_timeout),
-        cmocka_unit_test(the_head_is_that_of_the_last_redirect),
-        cmocka_unit_test(an_open_stream_keeps_no_other_request_waiting),
-        cmocka_unit_test(bytes_and_pauses_move_the_end_of_silence),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "client/pace/window.h"
+#include "test.h"
 
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)
@@ -64,7 +65,7 @@ static void know_fifty_in_ten_seconds(void)
     is_rate(5);
 }
 
-static void two_storms_a_measured_window_apart_say_its_limit_and_length(void **state)
+TEST_WITH(setup, NULL, "two storms a measured window apart say its limit and length")
 {
     know_fifty_in_ten_seconds();
     assert_int_equal(window.lo_ns, 9800 * MS);  /* 19.9 - 10.1 s */
@@ -72,7 +73,7 @@ static void two_storms_a_measured_window_apart_say_its_limit_and_length(void **s
     assert_int_equal(weir_window_keep_ns(&window), 3600 * S);
 }
 
-static void a_length_that_is_not_usual_is_the_middle_of_its_bounds(void **state)
+TEST_WITH(setup, NULL, "a length that is not usual is the middle of its bounds")
 {
     storm(9000, 9800);
     assert_int_equal(admitted(10000), WEIR_WINDOW_MEASURE);
@@ -82,7 +83,7 @@ static void a_length_that_is_not_usual_is_the_middle_of_its_bounds(void **state)
     is_rate(50 / 11.0);
 }
 
-static void bounds_that_are_far_apart_say_nothing(void **state)
+TEST_WITH(setup, NULL, "bounds that are far apart say nothing")
 {
     storm(5000, 6000);
     assert_int_equal(admitted(10000), WEIR_WINDOW_MEASURE);
@@ -92,7 +93,7 @@ static void bounds_that_are_far_apart_say_nothing(void **state)
     assert_int_equal(window.limit, 0);
 }
 
-static void one_refusal_is_no_storm(void **state)
+TEST_WITH(setup, NULL, "one refusal is no storm")
 {
     refused(9900);
     assert_int_equal(admitted(10100), WEIR_WINDOW_MEASURE);
@@ -103,7 +104,7 @@ static void one_refusal_is_no_storm(void **state)
     assert_int_equal(window.limit, 0);
 }
 
-static void a_request_that_was_on_its_way_does_not_end_a_storm(void **state)
+TEST_WITH(setup, NULL, "a request that was on its way does not end a storm")
 {
     storm(9000, 9800);
     assert_int_equal(admitted(10100), WEIR_WINDOW_MEASURE);
@@ -115,7 +116,7 @@ static void a_request_that_was_on_its_way_does_not_end_a_storm(void **state)
     assert_int_equal(window.limit, 50);
 }
 
-static void without_a_pace_the_same_number_twice_says_it(void **state)
+TEST_WITH(setup, NULL, "without a pace the same number twice says it")
 {
     storm(1000, 9800);
     for (uint64_t from = 10000; from <= 20000; from += 10000) {
@@ -131,7 +132,7 @@ static void without_a_pace_the_same_number_twice_says_it(void **state)
 }
 
 /* Two windows, the first of which is not used up: twice the same would be a limit of 90 in 20 s. */
-static void two_windows_in_one_are_not_taken_for_one(void **state)
+TEST_WITH(setup, NULL, "two windows in one are not taken for one")
 {
     storm(1000, 9800);
     for (uint64_t from = 10000; from <= 30000; from += 20000) {
@@ -143,7 +144,7 @@ static void two_windows_in_one_are_not_taken_for_one(void **state)
     assert_int_equal(window.limit, 0);
 }
 
-static void a_small_limit_is_not_measured(void **state)
+TEST_WITH(setup, NULL, "a small limit is not measured")
 {
     storm(9000, 9800);
     assert_int_equal(admitted(10100), WEIR_WINDOW_MEASURE);
@@ -153,7 +154,7 @@ static void a_small_limit_is_not_measured(void **state)
     assert_int_equal(window.limit, 0);
 }
 
-static void a_later_storm_narrows_the_length(void **state)
+TEST_WITH(setup, NULL, "a later storm narrows the length")
 {
     know_fifty_in_ten_seconds();
     storm(49900, 49960);
@@ -165,7 +166,7 @@ static void a_later_storm_narrows_the_length(void **state)
     assert_int_equal(window.limit, 0);
 }
 
-static void a_storm_that_narrows_nothing_ends_the_knowledge(void **state)
+TEST_WITH(setup, NULL, "a storm that narrows nothing ends the knowledge")
 {
     know_fifty_in_ten_seconds();
     storm(28000, 29000);
@@ -173,7 +174,7 @@ static void a_storm_that_narrows_nothing_ends_the_knowledge(void **state)
     assert_int_equal(window.limit, 0);
 }
 
-static void the_fourth_refusal_of_a_pace_that_was_kept_ends_the_knowledge(void **state)
+TEST_WITH(setup, NULL, "the fourth refusal of a pace that was kept ends the knowledge")
 {
     know_fifty_in_ten_seconds();
     for (uint64_t i = 0; i < 3; i++) {
@@ -185,7 +186,7 @@ static void the_fourth_refusal_of_a_pace_that_was_kept_ends_the_knowledge(void *
     assert_int_equal(window.limit, 0);
 }
 
-static void measurements_are_few_in_an_hour(void **state)
+TEST_WITH(setup, NULL, "measurements are few in an hour")
 {
     uint64_t at = 1000;
     for (unsigned i = 0; i < WEIR_WINDOW_MEASUREMENTS; i++, at += 1000) {
@@ -199,7 +200,7 @@ static void measurements_are_few_in_an_hour(void **state)
     assert_int_equal(admitted(at + 500), WEIR_WINDOW_MEASURE);
 }
 
-static void a_measurement_that_takes_too_long_is_none(void **state)
+TEST_WITH(setup, NULL, "a measurement that takes too long is none")
 {
     storm(9000, 9800);
     assert_int_equal(admitted(10000), WEIR_WINDOW_MEASURE); /* for 20 s */
@@ -209,7 +210,7 @@ static void a_measurement_that_takes_too_long_is_none(void **state)
     assert_int_equal(window.limit, 0);
 }
 
-static void what_is_read_from_a_file_is_checked(void **state)
+TEST_WITH(setup, NULL, "what is read from a file is checked")
 {
     uint64_t now = BEGIN + 30 * S;
     assert_true(weir_window_valid(&window, now));
@@ -229,24 +230,4 @@ static void what_is_read_from_a_file_is_checked(void **state)
     assert_false(weir_window_valid(&window, now));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(two_storms_a_measured_window_apart_say_its_limit_and_length, setup),
-        cmocka_unit_test_setup(a_length_that_is_not_usual_is_the_middle_of_its_bounds, setup),
-        cmocka_unit_test_setup(bounds_that_are_far_apart_say_nothing, setup),
-        cmocka_unit_test_setup(one_refusal_is_no_storm, setup),
-        cmocka_unit_test_setup(a_request_that_was_on_its_way_does_not_end_a_storm, setup),
-        cmocka_unit_test_setup(without_a_pace_the_same_number_twice_says_it, setup),
-        cmocka_unit_test_setup(two_windows_in_one_are_not_taken_for_one, setup),
-        cmocka_unit_test_setup(a_small_limit_is_not_measured, setup),
-        cmocka_unit_test_setup(a_later_storm_narrows_the_length, setup),
-        cmocka_unit_test_setup(a_storm_that_narrows_nothing_ends_the_knowledge, setup),
-        cmocka_unit_test_setup(the_fourth_refusal_of_a_pace_that_was_kept_ends_the_knowledge,
-                               setup),
-        cmocka_unit_test_setup(measurements_are_few_in_an_hour, setup),
-        cmocka_unit_test_setup(a_measurement_that_takes_too_long_is_none, setup),
-        cmocka_unit_test_setup(what_is_read_from_a_file_is_checked, setup),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

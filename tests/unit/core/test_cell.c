@@ -2,6 +2,7 @@
 /* Algorithms whose state is a cell, case by case. Random traces: test_model.c. */
 #include "core/debit.h"
 #include "core_test.h"
+#include "test.h"
 
 static struct weir_limit bucket(enum weir_algorithm algorithm, uint64_t rate, uint64_t window_ns,
                                 uint64_t burst)
@@ -16,7 +17,7 @@ static struct weir_limit window(enum weir_algorithm algorithm, uint64_t rate, ui
         (struct weir_limit_spec){.algorithm = algorithm, .rate = rate, .window_ns = window_ns});
 }
 
-static void gcra_denies_the_request_one_tick_early(void **state)
+TEST("gcra denies the request one tick early")
 {
     struct weir_limit limit = bucket(WEIR_GCRA, 10, SECOND, 1);
     struct weir_cell cell = {0, 0};
@@ -31,7 +32,7 @@ static void gcra_denies_the_request_one_tick_early(void **state)
 }
 
 /* From an empty bucket: every minute of a year holds 420, not one more. */
-static void seven_per_second_is_exactly_seven_per_second_over_a_year(void **state)
+TEST("seven per second is exactly seven per second over a year")
 {
     const uint64_t minutes = UINT64_C(366) * 24 * 60;
     struct weir_limit limit = bucket(WEIR_TOKEN_BUCKET, 7, SECOND, 420);
@@ -51,7 +52,7 @@ static void seven_per_second_is_exactly_seven_per_second_over_a_year(void **stat
 }
 
 /* As fast as retry_after lets it go: no nanosecond is lost on the way, none is won. */
-static void waiting_as_reported_admits_seven_per_second(void **state)
+TEST("waiting as reported admits seven per second")
 {
     struct weir_limit limit = bucket(WEIR_TOKEN_BUCKET, 7, SECOND, 7);
     struct weir_cell cell = {0, 0};
@@ -72,7 +73,7 @@ static void waiting_as_reported_admits_seven_per_second(void **state)
     assert_int_equal(allowed, 7 * 3600);
 }
 
-static void three_buckets_decide_identically(void **state)
+TEST("three buckets decide identically")
 {
     static const enum weir_algorithm names[] = {WEIR_TOKEN_BUCKET, WEIR_GCRA, WEIR_LEAKY_BUCKET};
     uint64_t random = 5;
@@ -102,7 +103,7 @@ static void three_buckets_decide_identically(void **state)
     }
 }
 
-static void a_rate_of_zero_denies_every_cost_for_ever(void **state)
+TEST("a rate of zero denies every cost for ever")
 {
     for (int a = 0; a <= WEIR_LEAKY_QUEUE; a++) {
         struct weir_limit limit;
@@ -126,7 +127,7 @@ static void a_rate_of_zero_denies_every_cost_for_ever(void **state)
     }
 }
 
-static void a_cost_above_the_capacity_never_passes(void **state)
+TEST("a cost above the capacity never passes")
 {
     for (int a = 0; a <= WEIR_LEAKY_QUEUE; a++) {
         struct weir_limit limit;
@@ -146,7 +147,7 @@ static void a_cost_above_the_capacity_never_passes(void **state)
     }
 }
 
-static void a_clock_that_goes_back_and_forth_fills_no_empty_bucket(void **state)
+TEST("a clock that goes back and forth fills no empty bucket")
 {
     for (int a = WEIR_FIXED_WINDOW; a <= WEIR_LEAKY_QUEUE; a++) {
         struct weir_limit limit;
@@ -162,7 +163,7 @@ static void a_clock_that_goes_back_and_forth_fills_no_empty_bucket(void **state)
     }
 }
 
-static void a_retry_reported_at_an_earlier_time_counts_from_there(void **state)
+TEST("a retry reported at an earlier time counts from there")
 {
     struct weir_limit limit = window(WEIR_FIXED_WINDOW, 1, SECOND);
     struct weir_cell cell = {0, 0};
@@ -174,7 +175,7 @@ static void a_retry_reported_at_an_earlier_time_counts_from_there(void **state)
     assert_int_equal(report.reset_after_ns, 4 * SECOND);
 }
 
-static void a_debit_goes_into_debt_and_even_cost_0_waits_for_it(void **state)
+TEST("a debit goes into debt and even cost 0 waits for it")
 {
     struct weir_limit limit = bucket(WEIR_TOKEN_BUCKET, 10, SECOND, 10);
     struct weir_cell cell = {0, 0};
@@ -190,7 +191,7 @@ static void a_debit_goes_into_debt_and_even_cost_0_waits_for_it(void **state)
     assert_int_equal(report.retry_after_ns, 100 * MS);
 }
 
-static void denied_charges_stop_a_bucket_at_empty(void **state)
+TEST("denied charges stop a bucket at empty")
 {
     struct weir_limit limit = bucket(WEIR_TOKEN_BUCKET, 10, SECOND, 10);
     struct weir_cell cell = {0, 0}, deeper;
@@ -207,7 +208,7 @@ static void denied_charges_stop_a_bucket_at_empty(void **state)
     assert_memory_equal(&cell, &deeper, sizeof(cell)); /* and never out of a debt */
 }
 
-static void the_debt_of_a_bucket_saturates(void **state)
+TEST("the debt of a bucket saturates")
 {
     struct weir_limit limit = bucket(WEIR_GCRA, 3, WEIR_WINDOW_MAX_NS, 3);
     struct weir_cell cell = {0, 0};
@@ -221,7 +222,7 @@ static void the_debt_of_a_bucket_saturates(void **state)
     assert_false(decide(&limit, &cell, START, 1, NULL));
 }
 
-static void window_counters_saturate_at_their_packed_width(void **state)
+TEST("window counters saturate at their packed width")
 {
     struct weir_limit packed = window(WEIR_SLIDING_WINDOW, 5, MS); /* 26 bits */
     struct weir_limit whole = window(WEIR_SLIDING_WINDOW, UINT32_MAX, MS);
@@ -236,7 +237,7 @@ static void window_counters_saturate_at_their_packed_width(void **state)
     assert_int_equal(cell.b, UINT32_MAX);
 }
 
-static void a_queue_tells_how_long_to_wait_rounded_up(void **state)
+TEST("a queue tells how long to wait rounded up")
 {
     struct weir_limit limit = bucket(WEIR_LEAKY_QUEUE, 3, SECOND, 2);
     struct weir_cell cell = {0, 0};
@@ -253,7 +254,7 @@ static void a_queue_tells_how_long_to_wait_rounded_up(void **state)
     assert_int_equal(delay_ns, 0);
 }
 
-static void a_sliding_window_weighs_the_previous_one_exactly(void **state)
+TEST("a sliding window weighs the previous one exactly")
 {
     struct weir_limit limit = window(WEIR_SLIDING_WINDOW, 10, SECOND);
     struct weir_cell cell = {0, 0};
@@ -271,7 +272,7 @@ static void a_sliding_window_weighs_the_previous_one_exactly(void **state)
     assert_int_equal(report.retry_after_ns, 500 * MS);
 }
 
-static void refunds_touch_only_the_window_that_was_charged(void **state)
+TEST("refunds touch only the window that was charged")
 {
     struct weir_limit limit = window(WEIR_FIXED_WINDOW, 5, SECOND);
     struct weir_cell cell = {0, 0};
@@ -289,7 +290,7 @@ static void refunds_touch_only_the_window_that_was_charged(void **state)
     assert_int_equal(weir_cell_fresh_at(&limit, &cell), 0);
 }
 
-static void a_refund_never_makes_a_bucket_better_than_fresh(void **state)
+TEST("a refund never makes a bucket better than fresh")
 {
     struct weir_limit limit = bucket(WEIR_GCRA, 10, SECOND, 10);
     struct weir_cell cell = {0, 0};
@@ -303,7 +304,7 @@ static void a_refund_never_makes_a_bucket_better_than_fresh(void **state)
     assert_false(decide(&limit, &cell, START, 1, NULL));
 }
 
-static void what_was_used_stays_used_when_a_rate_changes(void **state)
+TEST("what was used stays used when a rate changes")
 {
     struct weir_limit slow = bucket(WEIR_TOKEN_BUCKET, 10, MINUTE, 10);
     struct weir_limit fast = bucket(WEIR_TOKEN_BUCKET, 70, SECOND, 20);
@@ -318,7 +319,7 @@ static void what_was_used_stays_used_when_a_rate_changes(void **state)
     assert_int_equal(report_of(&slow, &cell, START, 1, true).remaining, 3);
 }
 
-static void raising_a_limit_denies_nobody_who_was_allowed(void **state)
+TEST("raising a limit denies nobody who was allowed")
 {
     uint64_t random = 11;
 
@@ -345,7 +346,7 @@ static void raising_a_limit_denies_nobody_who_was_allowed(void **state)
     }
 }
 
-static void another_algorithm_starts_fresh(void **state)
+TEST("another algorithm starts fresh")
 {
     struct weir_limit from = bucket(WEIR_GCRA, 10, MINUTE, 10);
     struct weir_limit to = window(WEIR_SLIDING_WINDOW, 10, MINUTE);
@@ -356,7 +357,7 @@ static void another_algorithm_starts_fresh(void **state)
     assert_int_equal(cell.a | cell.b, 0);
 }
 
-static void cells_survive_packing_at_the_ends_of_their_range(void **state)
+TEST("cells survive packing at the ends of their range")
 {
     struct weir_limit limit = bucket(WEIR_GCRA, (UINT64_C(1) << 33) - 1, 1000003, 5);
     struct weir_limit sliding = window(WEIR_SLIDING_WINDOW, (1 << 26) - 1, MS);
@@ -382,7 +383,7 @@ static void cells_survive_packing_at_the_ends_of_their_range(void **state)
     assert_int_equal(packed[0] | packed[1] | packed[2], 0);
 }
 
-static void cells_outside_their_range_are_not_valid(void **state)
+TEST("cells outside their range are not valid")
 {
     struct weir_limit limit = bucket(WEIR_GCRA, 7, SECOND, 5);
     struct weir_limit sliding = window(WEIR_SLIDING_WINDOW, 5, MS);
@@ -404,7 +405,7 @@ static void cells_outside_their_range_are_not_valid(void **state)
 
 /* A state owes until the year 2262 at most: what lies beyond is not charged, and is not said to be.
  */
-static void a_debit_has_no_room_beyond_the_latest_time(void **state)
+TEST("a debit has no room beyond the latest time")
 {
     const uint64_t day = 24 * 60 * MINUTE, most = 53000; /* 145 years */
     struct weir_limit limit = bucket(WEIR_TOKEN_BUCKET, 1, day, most);
@@ -420,32 +421,4 @@ static void a_debit_has_no_room_beyond_the_latest_time(void **state)
     assert_int_equal(weir_cell_debit_room(&limit, &cell, START, 10 * most), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gcra_denies_the_request_one_tick_early),
-        cmocka_unit_test(seven_per_second_is_exactly_seven_per_second_over_a_year),
-        cmocka_unit_test(waiting_as_reported_admits_seven_per_second),
-        cmocka_unit_test(three_buckets_decide_identically),
-        cmocka_unit_test(a_rate_of_zero_denies_every_cost_for_ever),
-        cmocka_unit_test(a_cost_above_the_capacity_never_passes),
-        cmocka_unit_test(a_clock_that_goes_back_and_forth_fills_no_empty_bucket),
-        cmocka_unit_test(a_retry_reported_at_an_earlier_time_counts_from_there),
-        cmocka_unit_test(a_debit_goes_into_debt_and_even_cost_0_waits_for_it),
-        cmocka_unit_test(a_debit_has_no_room_beyond_the_latest_time),
-        cmocka_unit_test(denied_charges_stop_a_bucket_at_empty),
-        cmocka_unit_test(the_debt_of_a_bucket_saturates),
-        cmocka_unit_test(window_counters_saturate_at_their_packed_width),
-        cmocka_unit_test(a_queue_tells_how_long_to_wait_rounded_up),
-        cmocka_unit_test(a_sliding_window_weighs_the_previous_one_exactly),
-        cmocka_unit_test(refunds_touch_only_the_window_that_was_charged),
-        cmocka_unit_test(a_refund_never_makes_a_bucket_better_than_fresh),
-        cmocka_unit_test(what_was_used_stays_used_when_a_rate_changes),
-        cmocka_unit_test(raising_a_limit_denies_nobody_who_was_allowed),
-        cmocka_unit_test(another_algorithm_starts_fresh),
-        cmocka_unit_test(cells_outside_their_range_are_not_valid),
-        cmocka_unit_test(cells_survive_packing_at_the_ends_of_their_range),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports and blame of finished decisions. */
 #include "core_test.h"
+#include "test.h"
 
 #include "core/check.h"
 
@@ -31,7 +32,7 @@ static void rig_init(struct rig *rig, uint16_t count)
     }
 }
 
-static void a_report_is_made_from_the_cell(void **state)
+TEST("a report is made from the cell")
 {
     struct rig rig;
     struct weir_report report;
@@ -47,7 +48,7 @@ static void a_report_is_made_from_the_cell(void **state)
     assert_int_equal(report.retry_after_ns, 0);
 }
 
-static void a_report_that_the_store_made_is_passed_on(void **state)
+TEST("a report that the store made is passed on")
 {
     struct rig rig;
     struct weir_report report, made = {5, 4, 3, 2};
@@ -59,7 +60,7 @@ static void a_report_that_the_store_made_is_passed_on(void **state)
     assert_memory_equal(&report, &made, sizeof(report));
 }
 
-static void checks_without_state_report_all_or_nothing(void **state)
+TEST("checks without state report all or nothing")
 {
     struct rig rig;
     struct weir_report report;
@@ -80,7 +81,7 @@ static void checks_without_state_report_all_or_nothing(void **state)
     assert_int_equal(report.retry_after_ns, WEIR_NEVER);
 }
 
-static void the_longest_retry_is_to_blame(void **state)
+TEST("the longest retry is to blame")
 {
     struct rig rig;
     uint64_t retry;
@@ -93,7 +94,7 @@ static void the_longest_retry_is_to_blame(void **state)
     assert_int_equal(retry, 3 * SECOND);
 }
 
-static void never_is_longer_than_any_retry(void **state)
+TEST("never is longer than any retry")
 {
     struct rig rig;
     uint64_t retry;
@@ -104,7 +105,7 @@ static void never_is_longer_than_any_retry(void **state)
     assert_int_equal(retry, WEIR_NEVER);
 }
 
-static void a_shadow_check_is_never_to_blame(void **state)
+TEST("a shadow check is never to blame")
 {
     struct rig rig;
     uint64_t retry;
@@ -117,7 +118,7 @@ static void a_shadow_check_is_never_to_blame(void **state)
     assert_int_equal(retry, 0);
 }
 
-static void ties_go_to_the_first_rule_whatever_the_order_of_checks(void **state)
+TEST("ties go to the first rule whatever the order of checks")
 {
     struct rig rig;
     uint64_t retry;
@@ -135,7 +136,7 @@ static void ties_go_to_the_first_rule_whatever_the_order_of_checks(void **state)
     assert_int_equal(weir_decision_blame(&rig.decision, &retry), 0);
 }
 
-static void nobody_is_to_blame_where_nobody_denies(void **state)
+TEST("nobody is to blame where nobody denies")
 {
     struct rig rig;
     uint64_t retry = 1;
@@ -155,7 +156,7 @@ static uint8_t joined(struct rig *rig, uint8_t op, uint8_t policy, const uint8_t
     return rig->decision.verdict;
 }
 
-static void the_whole_is_what_op_and_policy_make_of_the_parts(void **state)
+TEST("the whole is what op and policy make of the parts")
 {
     const uint8_t none[3] = {WEIR_ALLOWED, WEIR_ALLOWED, WEIR_ALLOWED};
     const uint8_t last[3] = {WEIR_ALLOWED, WEIR_ALLOWED, WEIR_DENIED};
@@ -178,7 +179,7 @@ static void the_whole_is_what_op_and_policy_make_of_the_parts(void **state)
     assert_int_equal(joined(&rig, WEIR_OP_DECIDE, WEIR_POLICY_QUOTA, all), WEIR_ALLOWED);
 }
 
-static void shadows_are_not_spared_where_states_are_meant(void **state)
+TEST("shadows are not spared where states are meant")
 {
     const uint8_t all[3] = {WEIR_DENIED, WEIR_DENIED, WEIR_DENIED};
     struct rig rig;
@@ -190,7 +191,7 @@ static void shadows_are_not_spared_where_states_are_meant(void **state)
     assert_int_equal(joined(&rig, WEIR_OP_RESET, WEIR_POLICY_ALL, all), WEIR_DENIED);
 }
 
-static void the_longest_delay_of_an_allowed_check_is_that_of_the_whole(void **state)
+TEST("the longest delay of an allowed check is that of the whole")
 {
     const uint8_t none[3] = {WEIR_ALLOWED, WEIR_ALLOWED, WEIR_ALLOWED};
     const uint8_t last[3] = {WEIR_ALLOWED, WEIR_ALLOWED, WEIR_DENIED};
@@ -210,7 +211,7 @@ static void the_longest_delay_of_an_allowed_check_is_that_of_the_whole(void **st
     assert_int_equal(rig.decision.delay_ns, 11);
 }
 
-static void the_checks_of_one_rule_are_one_limit(void **state)
+TEST("the checks of one rule are one limit")
 {
     struct rig rig;
 
@@ -223,7 +224,7 @@ static void the_checks_of_one_rule_are_one_limit(void **state)
     assert_int_equal(weir_decision_limit_end(&rig.decision, 2), 3);
 }
 
-static void of_several_rates_the_longest_retry_is_reported_else_the_least_remaining(void **state)
+TEST("of several rates the longest retry is reported else the least remaining")
 {
     static const struct {
         struct weir_report reports[3];
@@ -254,23 +255,4 @@ static void of_several_rates_the_longest_retry_is_reported_else_the_least_remain
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_report_is_made_from_the_cell),
-        cmocka_unit_test(a_report_that_the_store_made_is_passed_on),
-        cmocka_unit_test(checks_without_state_report_all_or_nothing),
-        cmocka_unit_test(the_longest_retry_is_to_blame),
-        cmocka_unit_test(never_is_longer_than_any_retry),
-        cmocka_unit_test(a_shadow_check_is_never_to_blame),
-        cmocka_unit_test(ties_go_to_the_first_rule_whatever_the_order_of_checks),
-        cmocka_unit_test(nobody_is_to_blame_where_nobody_denies),
-        cmocka_unit_test(the_whole_is_what_op_and_policy_make_of_the_parts),
-        cmocka_unit_test(shadows_are_not_spared_where_states_are_meant),
-        cmocka_unit_test(the_longest_delay_of_an_allowed_check_is_that_of_the_whole),
-        cmocka_unit_test(the_checks_of_one_rule_are_one_limit),
-        cmocka_unit_test(of_several_rates_the_longest_retry_is_reported_else_the_least_remaining),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -2,6 +2,7 @@
 /* Counters with a life: how they are packed, when they end, and in which order they are evicted. */
 #include "core/counter.h"
 #include "core_test.h"
+#include "test.h"
 
 #define HOUR (60 * MINUTE)
 #define DAY (24 * HOUR)
@@ -12,7 +13,7 @@ static struct weir_limit counter(uint64_t bits)
         (struct weir_limit_spec){.algorithm = WEIR_COUNTER, .rate = bits, .window_ns = DAY});
 }
 
-static void values_and_ends_survive_packing(void **state)
+TEST("values and ends survive packing")
 {
     static const int64_t values[] = {0,           1,         -1,        2047,
                                      2048,        -2048,     1ll << 21, 1ll << 22,
@@ -41,7 +42,7 @@ static void values_and_ends_survive_packing(void **state)
         }
 }
 
-static void all_zero_is_no_counter(void **state)
+TEST("all zero is no counter")
 {
     struct weir_limit limit = counter(COUNTER_PACKED_BITS);
     struct weir_cell cell = {0, 0};
@@ -55,7 +56,7 @@ static void all_zero_is_no_counter(void **state)
     assert_false(weir_cell_valid(&limit, &cell));
 }
 
-static void what_is_too_wide_is_not_packed(void **state)
+TEST("what is too wide is not packed")
 {
     static const uint64_t values[] = {1ull << 53, 0 - (1ull << 53) - 1, 1ull << 63};
     const uint64_t late = ((UINT64_C(1) << 42) - (UINT64_C(1) << 25)) * MS;
@@ -76,7 +77,7 @@ static void what_is_too_wide_is_not_packed(void **state)
     assert_int_equal(cell.b, values[2]);
 }
 
-static void a_counter_without_an_end_lives_a_day_after_its_last_use(void **state)
+TEST("a counter without an end lives a day after its last use")
 {
     struct weir_limit limit = counter(COUNTER_PACKED_BITS);
     struct weir_cell cell = {0, 0};
@@ -92,7 +93,7 @@ static void a_counter_without_an_end_lives_a_day_after_its_last_use(void **state
     assert_int_equal(cell.b, 1);
 }
 
-static void a_counter_keeps_within_64_bits(void **state)
+TEST("a counter keeps within 64 bits")
 {
     struct weir_limit limit = counter(COUNTER_WIDE_BITS);
     struct weir_cell cell = {MS + START - START % MS, (uint64_t)INT64_MAX - 1};
@@ -106,7 +107,7 @@ static void a_counter_keeps_within_64_bits(void **state)
 }
 
 /* Eviction takes the state with the most remaining. */
-static void the_larger_counter_has_used_more(void **state)
+TEST("the larger counter has used more")
 {
     static const int64_t rising[] = {-5, 0, 1, 2, 3, 4, 100, 101, 1ll << 40, INT64_MAX};
     struct weir_limit limit = counter(COUNTER_WIDE_BITS);
@@ -123,7 +124,7 @@ static void the_larger_counter_has_used_more(void **state)
     assert_true(last < limit.capacity);
 }
 
-static void a_counter_limits_nothing(void **state)
+TEST("a counter limits nothing")
 {
     struct weir_limit limit = counter(COUNTER_PACKED_BITS);
     struct weir_cell cell = {0, 0};
@@ -133,17 +134,4 @@ static void a_counter_limits_nothing(void **state)
     assert_string_equal(weir_algorithm_name(WEIR_COUNTER), "counter");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_and_ends_survive_packing),
-        cmocka_unit_test(all_zero_is_no_counter),
-        cmocka_unit_test(what_is_too_wide_is_not_packed),
-        cmocka_unit_test(a_counter_without_an_end_lives_a_day_after_its_last_use),
-        cmocka_unit_test(a_counter_keeps_within_64_bits),
-        cmocka_unit_test(the_larger_counter_has_used_more),
-        cmocka_unit_test(a_counter_limits_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "test.h"
 #include <cmocka.h>
 
 #include <weir/limit.h>
@@ -39,7 +40,7 @@ static void assert_refused(struct weir_limit_spec given, const char *text)
         assert_int_equal(((unsigned char *)&limit)[i], 0x5a);
 }
 
-static void a_window_is_1_ms_to_366_days(void **state)
+TEST("a window is 1 ms to 366 days")
 {
     struct weir_limit limit;
 
@@ -54,7 +55,7 @@ static void a_window_is_1_ms_to_366_days(void **state)
     }
 }
 
-static void a_rate_has_the_range_of_its_algorithm(void **state)
+TEST("a rate has the range of its algorithm")
 {
     struct weir_limit limit;
 
@@ -73,7 +74,7 @@ static void a_rate_has_the_range_of_its_algorithm(void **state)
                    "rate is 1099511627777; the range is 0 to 1099511627776");
 }
 
-static void the_burst_of_a_bucket_defaults_to_its_rate(void **state)
+TEST("the burst of a bucket defaults to its rate")
 {
     struct weir_limit limit;
     struct weir_limit_spec given = spec(WEIR_TOKEN_BUCKET, 7, SECOND);
@@ -89,7 +90,7 @@ static void the_burst_of_a_bucket_defaults_to_its_rate(void **state)
     assert_refused(given, "burst is 1099511627777; the range is 0 to 1099511627776");
 }
 
-static void a_bucket_takes_at_most_2_to_the_62_ns_to_refill(void **state)
+TEST("a bucket takes at most 2 to the 62 ns to refill")
 {
     struct weir_limit limit;
     struct weir_limit_spec given = spec(WEIR_GCRA, 1 << 10, UINT64_C(1) << 50);
@@ -106,7 +107,7 @@ static void a_bucket_takes_at_most_2_to_the_62_ns_to_refill(void **state)
                           "to refill at rate 1");
 }
 
-static void a_queue_is_one_deeper_than_its_burst(void **state)
+TEST("a queue is one deeper than its burst")
 {
     struct weir_limit limit;
     struct weir_limit_spec given = spec(WEIR_LEAKY_QUEUE, 3, SECOND);
@@ -118,7 +119,7 @@ static void a_queue_is_one_deeper_than_its_burst(void **state)
     assert_int_equal(limit.depth_rem, 0);
 }
 
-static void the_period_of_a_bucket_is_exact_and_in_lowest_terms(void **state)
+TEST("the period of a bucket is exact and in lowest terms")
 {
     struct weir_limit limit;
 
@@ -137,7 +138,7 @@ static void the_period_of_a_bucket_is_exact_and_in_lowest_terms(void **state)
     assert_false(limit.packs); /* a denominator above 2^33 */
 }
 
-static void segments_must_divide_the_window(void **state)
+TEST("segments must divide the window")
 {
     struct weir_limit limit;
     struct weir_limit_spec given = spec(WEIR_SLIDING_WINDOW, 5, SECOND);
@@ -163,7 +164,7 @@ static void segments_must_divide_the_window(void **state)
                           "nearest that does is 1");
 }
 
-static void fields_that_an_algorithm_has_no_use_for_become_zero(void **state)
+TEST("fields that an algorithm has no use for become zero")
 {
     struct weir_limit limit;
     struct weir_limit_spec given = spec(WEIR_SLIDING_LOG, 5, SECOND);
@@ -178,7 +179,7 @@ static void fields_that_an_algorithm_has_no_use_for_become_zero(void **state)
     assert_int_equal(limit.id, 0);
 }
 
-static void equal_limits_are_equal_bytes(void **state)
+TEST("equal limits are equal bytes")
 {
     struct weir_limit a, b;
     struct weir_limit_spec given;
@@ -195,7 +196,7 @@ static void equal_limits_are_equal_bytes(void **state)
     assert_memory_equal(&a, &b, sizeof(a));
 }
 
-static void states_have_the_sizes_that_the_docs_state(void **state)
+TEST("states have the sizes that the docs state")
 {
     struct weir_limit limit;
     struct weir_limit_spec given = spec(WEIR_SLIDING_WINDOW, 5, 60 * SECOND);
@@ -214,7 +215,7 @@ static void states_have_the_sizes_that_the_docs_state(void **state)
     assert_int_equal(limit.span_words, 2 + 61);
 }
 
-static void a_packed_sliding_window_leaves_its_counters_what_the_index_does_not_need(void **state)
+TEST("a packed sliding window leaves its counters what the index does not need")
 {
     struct weir_limit limit;
 
@@ -233,13 +234,13 @@ static void a_packed_sliding_window_leaves_its_counters_what_the_index_does_not_
     assert_true(limit.packs);
 }
 
-static void an_unknown_algorithm_is_refused(void **state)
+TEST("an unknown algorithm is refused")
 {
     assert_refused(spec((enum weir_algorithm)11, 5, SECOND),
                    "algorithm is 11; the range is 0 to 10");
 }
 
-static void algorithms_are_called_what_rules_files_call_them(void **state)
+TEST("algorithms are called what rules files call them")
 {
     static const char *const names[] = {
         "fixed_window", "sliding_window", "sliding_log", "token_bucket", "gcra",   "leaky_bucket",
@@ -250,7 +251,7 @@ static void algorithms_are_called_what_rules_files_call_them(void **state)
     assert_string_equal(weir_algorithm_name((enum weir_algorithm)11), "unknown");
 }
 
-static void a_state_converts_to_the_same_kind_of_limit_only(void **state)
+TEST("a state converts to the same kind of limit only")
 {
     struct weir_limit a, b;
     struct weir_limit_spec sliding = spec(WEIR_SLIDING_WINDOW, 5, 60 * SECOND);
@@ -288,24 +289,4 @@ static void a_state_converts_to_the_same_kind_of_limit_only(void **state)
     assert_true(weir_limit_converts(&a, &b)); /* leases keep the expiry they were given */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_window_is_1_ms_to_366_days),
-        cmocka_unit_test(a_rate_has_the_range_of_its_algorithm),
-        cmocka_unit_test(the_burst_of_a_bucket_defaults_to_its_rate),
-        cmocka_unit_test(a_bucket_takes_at_most_2_to_the_62_ns_to_refill),
-        cmocka_unit_test(a_queue_is_one_deeper_than_its_burst),
-        cmocka_unit_test(the_period_of_a_bucket_is_exact_and_in_lowest_terms),
-        cmocka_unit_test(segments_must_divide_the_window),
-        cmocka_unit_test(fields_that_an_algorithm_has_no_use_for_become_zero),
-        cmocka_unit_test(equal_limits_are_equal_bytes),
-        cmocka_unit_test(states_have_the_sizes_that_the_docs_state),
-        cmocka_unit_test(a_packed_sliding_window_leaves_its_counters_what_the_index_does_not_need),
-        cmocka_unit_test(an_unknown_algorithm_is_refused),
-        cmocka_unit_test(algorithms_are_called_what_rules_files_call_them),
-        cmocka_unit_test(a_state_converts_to_the_same_kind_of_limit_only),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

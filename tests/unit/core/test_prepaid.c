@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Units that were given, beside a model that keeps every single one of them. */
 #include "core/prepaid.h"
+#include "test.h"
 
 #include "core/debit.h"
 #include "core_test.h"
@@ -14,7 +15,7 @@ static struct weir_limit prepaid(uint64_t life_ns)
     return make_limit((struct weir_limit_spec){.algorithm = WEIR_PREPAID, .window_ns = life_ns});
 }
 
-static void a_fresh_state_has_nothing(void **state)
+TEST("a fresh state has nothing")
 {
     struct weir_limit limit = prepaid(DAY);
     struct weir_cell cell = {0, 0};
@@ -31,7 +32,7 @@ static void a_fresh_state_has_nothing(void **state)
     assert_string_equal(weir_algorithm_name(WEIR_PREPAID), "prepaid");
 }
 
-static void units_are_taken_until_none_is_left(void **state)
+TEST("units are taken until none is left")
 {
     struct weir_limit limit = prepaid(DAY);
     struct weir_cell cell = {0, 0};
@@ -48,7 +49,7 @@ static void units_are_taken_until_none_is_left(void **state)
     assert_int_equal(weir_cell_fresh_at(&limit, &cell), NOW + DAY); /* for refunds */
 }
 
-static void units_end_with_those_that_were_added_last_if_these_end_later(void **state)
+TEST("units end with those that were added last if these end later")
 {
     struct weir_limit limit = prepaid(DAY);
     struct weir_cell cell = {0, 0};
@@ -63,7 +64,7 @@ static void units_end_with_those_that_were_added_last_if_these_end_later(void **
     assert_int_equal(prepaid_left(&cell, NOW + 9 * DAY), 1);
 }
 
-static void a_refund_extends_nothing_and_revives_nothing(void **state)
+TEST("a refund extends nothing and revives nothing")
 {
     struct weir_limit limit = prepaid(DAY);
     struct weir_cell cell = {0, 0};
@@ -80,7 +81,7 @@ static void a_refund_extends_nothing_and_revives_nothing(void **state)
     assert_int_equal(prepaid_left(&cell, NOW + DAY), 0);
 }
 
-static void both_ends_of_the_range_hold(void **state)
+TEST("both ends of the range hold")
 {
     struct weir_limit limit = prepaid(DAY);
     struct weir_cell cell = {0, 0};
@@ -100,7 +101,7 @@ static void both_ends_of_the_range_hold(void **state)
         assert_false(weir_cell_valid(&limit, &wrong[i]));
 }
 
-static void a_debit_takes_what_is_there(void **state)
+TEST("a debit takes what is there")
 {
     struct weir_limit limit = prepaid(DAY);
     struct weir_check check = {.limit = &limit, .cost = 9, .floor = 1};
@@ -114,7 +115,7 @@ static void a_debit_takes_what_is_there(void **state)
     assert_int_equal(prepaid_left(&cell, NOW), 0);
 }
 
-static void another_life_in_the_rules_keeps_what_is_left(void **state)
+TEST("another life in the rules keeps what is left")
 {
     struct weir_limit from = prepaid(DAY), to = prepaid(9 * DAY);
     struct weir_limit other =
@@ -167,7 +168,7 @@ static void units_take(struct units *units, uint32_t count)
     }
 }
 
-static void random_operations_equal_those_of_single_units(void **state)
+TEST("random operations equal those of single units")
 {
     struct weir_limit limit = prepaid(DAY);
     uint64_t random = 11, taken = 0, denied = 0;
@@ -201,17 +202,4 @@ static void random_operations_equal_those_of_single_units(void **state)
     assert_true(taken > 1000 && denied > 1000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_fresh_state_has_nothing),
-        cmocka_unit_test(units_are_taken_until_none_is_left),
-        cmocka_unit_test(units_end_with_those_that_were_added_last_if_these_end_later),
-        cmocka_unit_test(a_refund_extends_nothing_and_revives_nothing),
-        cmocka_unit_test(both_ends_of_the_range_hold),
-        cmocka_unit_test(a_debit_takes_what_is_there),
-        cmocka_unit_test(another_life_in_the_rules_keeps_what_is_left),
-        cmocka_unit_test(random_operations_equal_those_of_single_units),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -2,6 +2,7 @@
 /* Quotas by calendar, beside a model that keeps what was used in every period. */
 #include "core/scale.h"
 #include "core_test.h"
+#include "test.h"
 
 #define PERIODS 40
 #define DAY (UINT64_C(24) * 60 * MINUTE)
@@ -25,7 +26,7 @@ static struct weir_limit quota(uint64_t rate, uint64_t rollover)
                                                .bound_count = PERIODS});
 }
 
-static void a_quota_begins_anew_with_its_period(void **state)
+TEST("a quota begins anew with its period")
 {
     struct weir_limit limit = quota(10, 0);
     struct weir_cell cell = {0, 0};
@@ -42,7 +43,7 @@ static void a_quota_begins_anew_with_its_period(void **state)
     assert_int_equal(report.retry_after_ns, WEIR_NEVER);
 }
 
-static void a_quota_in_debt_denies_a_cost_of_zero_until_its_period_ends(void **state)
+TEST("a quota in debt denies a cost of zero until its period ends")
 {
     static const uint64_t rollovers[] = {0, 3};
 
@@ -60,7 +61,7 @@ static void a_quota_in_debt_denies_a_cost_of_zero_until_its_period_ends(void **s
     }
 }
 
-static void what_is_left_comes_over_once(void **state)
+TEST("what is left comes over once")
 {
     struct weir_limit limit = quota(100, 20);
     struct weir_cell cell = {0, 0};
@@ -83,7 +84,7 @@ static void what_is_left_comes_over_once(void **state)
     assert_true(decide(&limit, &cell, bounds[5], 120, NULL));
 }
 
-static void periods_go_on_beyond_the_end_of_the_calendar(void **state)
+TEST("periods go on beyond the end of the calendar")
 {
     struct weir_limit limit = quota(5, 0);
     struct weir_cell cell = {0, 0};
@@ -96,7 +97,7 @@ static void periods_go_on_beyond_the_end_of_the_calendar(void **state)
     assert_true(decide(&limit, &cell, last + 90 * DAY, 1, NULL));
 }
 
-static void another_calendar_starts_fresh(void **state)
+TEST("another calendar starts fresh")
 {
     struct weir_limit from = quota(5, 0), to = quota(9, 0), other = quota(5, 1);
 
@@ -106,7 +107,7 @@ static void another_calendar_starts_fresh(void **state)
     assert_false(weir_limit_converts(&from, &to));
 }
 
-static void calendars_out_of_order_are_refused(void **state)
+TEST("calendars out of order are refused")
 {
     static const uint64_t wrong[] = {5, 6, 6};
     struct weir_limit_spec spec = {
@@ -271,7 +272,7 @@ static void run_trace(uint64_t seed, uint64_t rollover)
     }
 }
 
-static void random_traces_decide_and_report_as_the_model(void **state)
+TEST("random traces decide and report as the model")
 {
     for (uint64_t seed = 1; seed <= 2000; seed++) {
         run_trace(seed, 0);
@@ -279,7 +280,7 @@ static void random_traces_decide_and_report_as_the_model(void **state)
     }
 }
 
-static void an_earlier_time_is_taken_for_the_start_of_the_period(void **state)
+TEST("an earlier time is taken for the start of the period")
 {
     struct weir_limit limit = quota(10, 5);
     struct weir_cell cell = {0, 0};
@@ -289,7 +290,7 @@ static void an_earlier_time_is_taken_for_the_start_of_the_period(void **state)
     assert_false(decide(&limit, &cell, bounds[6] + 2, 1, NULL));
 }
 
-static void a_debit_saturates_and_carries_nothing_over(void **state)
+TEST("a debit saturates and carries nothing over")
 {
     struct weir_limit limit = quota(10, 5);
     struct weir_cell cell = {0, 0};
@@ -301,19 +302,4 @@ static void a_debit_saturates_and_carries_nothing_over(void **state)
     assert_true(decide(&limit, &cell, bounds[2], 10, NULL));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_quota_begins_anew_with_its_period),
-        cmocka_unit_test(a_quota_in_debt_denies_a_cost_of_zero_until_its_period_ends),
-        cmocka_unit_test(what_is_left_comes_over_once),
-        cmocka_unit_test(periods_go_on_beyond_the_end_of_the_calendar),
-        cmocka_unit_test(another_calendar_starts_fresh),
-        cmocka_unit_test(calendars_out_of_order_are_refused),
-        cmocka_unit_test(random_traces_decide_and_report_as_the_model),
-        cmocka_unit_test(an_earlier_time_is_taken_for_the_start_of_the_period),
-        cmocka_unit_test(a_debit_saturates_and_carries_nothing_over),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -2,6 +2,7 @@
 /* Limits at a scale: the ends of its range, weights, joint loads, debits, reports. test_model.c
  * runs all algorithms beside their models. */
 #include "core/scale.h"
+#include "test.h"
 
 #include "core/debit.h"
 #include "core_test.h"
@@ -31,9 +32,8 @@ static bool take(const struct weir_check *check, struct weir_cell *cell, uint64_
     return true;
 }
 
-static void a_scale_leaves_one_of_any_capacity_but_none_of_none(void **state)
+TEST("a scale leaves one of any capacity but none of none")
 {
-    (void)state;
     assert_int_equal(scale_part(0, 1), 0);
     assert_int_equal(scale_part(1, 1), 1);
     assert_int_equal(scale_part(99, 1), 1);
@@ -43,13 +43,11 @@ static void a_scale_leaves_one_of_any_capacity_but_none_of_none(void **state)
     assert_int_equal(scale_part(WEIR_BUCKET_MAX + 1, 100), WEIR_BUCKET_MAX + 1);
 }
 
-static void a_reserve_leaves_the_refill_of_a_bucket_as_it_is(void **state)
+TEST("a reserve leaves the refill of a bucket as it is")
 {
     struct weir_limit limit = bucket(10, SECOND, 10);
     struct weir_check check = at(&limit, 1, 60, WEIR_SCALE_RESERVE);
     struct weir_cell cell = {0, 0};
-
-    (void)state;
     for (int i = 0; i < 6; i++)
         assert_true(take(&check, &cell, START));
     assert_false(take(&check, &cell, START));
@@ -61,13 +59,11 @@ static void a_reserve_leaves_the_refill_of_a_bucket_as_it_is(void **state)
     assert_false(take(&check, &cell, START + 100 * MS));
 }
 
-static void a_rate_scales_the_refill_of_a_bucket_too(void **state)
+TEST("a rate scales the refill of a bucket too")
 {
     struct weir_limit limit = bucket(10, SECOND, 10);
     struct weir_check check = at(&limit, 1, 20, WEIR_SCALE_RATE);
     struct weir_cell cell = {0, 0};
-
-    (void)state;
     assert_true(take(&check, &cell, START));
     assert_true(take(&check, &cell, START));
     assert_false(take(&check, &cell, START));
@@ -75,15 +71,13 @@ static void a_rate_scales_the_refill_of_a_bucket_too(void **state)
     assert_true(take(&check, &cell, START + 500 * MS));
 }
 
-static void a_cost_of_one_weighs_at_most_the_depth(void **state)
+TEST("a cost of one weighs at most the depth")
 {
     struct weir_limit limit = bucket(3, SECOND, 3);
     struct weir_check check = at(&limit, 1, 1, WEIR_SCALE_RATE);
     struct weir_cell cell = {0, 0};
     struct weir_report report;
     const struct weir_use use = {.now_ns = START, .cost = 1};
-
-    (void)state;
     scale_cell_report(&check, &cell, &use, false, &report);
     assert_int_equal(report.limit, 1);
     assert_int_equal(report.remaining, 1);
@@ -98,13 +92,11 @@ static void a_cost_of_one_weighs_at_most_the_depth(void **state)
     assert_int_equal(report.retry_after_ns, WEIR_NEVER);
 }
 
-static void a_weight_is_rounded_down_to_the_unit_of_the_state(void **state)
+TEST("a weight is rounded down to the unit of the state")
 {
     struct weir_limit limit = bucket(7, SECOND, 100); /* T = 142857142 + 6/7 ns */
     struct weir_check check = at(&limit, 1, 30, WEIR_SCALE_RATE);
     struct bucket_time weight;
-
-    (void)state;
     scale_weight(&check, 1, &weight); /* 10^9 * 100 / 30 / 7: 476190476 + 1.33/7, and down */
     assert_int_equal(weight.ns, 476190476);
     assert_int_equal(weight.rem, 1);
@@ -118,11 +110,9 @@ static void a_weight_is_rounded_down_to_the_unit_of_the_state(void **state)
 }
 
 /* gcra 100/h at 67 %: 67 at once, and not 66 and one 28 ns later. */
-static void what_a_scale_leaves_of_a_burst_is_admitted_at_once(void **state)
+TEST("what a scale leaves of a burst is admitted at once")
 {
     static const uint64_t rates[] = {1, 3, 7, 60, 100, 999, 1000000};
-
-    (void)state;
     for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++)
         for (uint64_t burst = 1; burst <= 200; burst += 1 + burst / 11)
             for (unsigned percent = 1; percent < 100; percent++) {
@@ -163,9 +153,8 @@ static int passed_in_a_minute(uint64_t burst, unsigned percent, bool alone)
     return passed;
 }
 
-static void a_scale_slows_a_bucket_of_any_burst(void **state)
+TEST("a scale slows a bucket of any burst")
 {
-    (void)state;
     for (uint64_t burst = 1; burst <= 10; burst++)
         for (unsigned percent = 1; percent < 100; percent++) {
             int part = burst * percent < 100 ? 1 : (int)(burst * percent / 100);
@@ -179,15 +168,13 @@ static void a_scale_slows_a_bucket_of_any_burst(void **state)
 
 /* What passes is one after the other, a cost of 0 waits as in any debt, and nothing larger ever
  * passes. */
-static void alone_one_request_may_owe_more_than_the_depth(void **state)
+TEST("alone one request may owe more than the depth")
 {
     struct weir_limit limit = bucket(10, SECOND, 2);
     struct weir_check check = at(&limit, 1, 20, WEIR_SCALE_RATE), none = check, two = check;
     struct weir_cell cell = {0, 0};
     struct weir_report report;
     struct weir_use use = {.now_ns = START, .cost = 1};
-
-    (void)state;
     check.scale_alone = none.scale_alone = two.scale_alone = 1;
     none.cost = 0;
     two.cost = 2;
@@ -213,7 +200,7 @@ static void alone_one_request_may_owe_more_than_the_depth(void **state)
 }
 
 /* What is owed stays when the scale changes; the wait is that of the scale now. */
-static void what_is_owed_stays_when_the_scale_moves(void **state)
+TEST("what is owed stays when the scale moves")
 {
     struct weir_limit limit = bucket(10, SECOND, 1);
     struct weir_check slow = at(&limit, 1, 10, WEIR_SCALE_RATE),
@@ -222,8 +209,6 @@ static void what_is_owed_stays_when_the_scale_moves(void **state)
     struct weir_cell cell = {0, 0};
     struct weir_report report;
     const struct weir_use use = {.now_ns = START, .cost = 1};
-
-    (void)state;
     slow.scale_alone = half.scale_alone = 1;
     assert_true(take(&slow, &cell, START)); /* 1 s */
     scale_cell_report(&half, &cell, &use, false, &report);
@@ -236,13 +221,11 @@ static void what_is_owed_stays_when_the_scale_moves(void **state)
 }
 
 /* A debit with a floor of debt of nothing charges the one that a request could take. */
-static void alone_a_debit_has_room_for_one(void **state)
+TEST("alone a debit has room for one")
 {
     struct weir_limit limit = bucket(10, SECOND, 2);
     struct weir_check check = at(&limit, 1, 20, WEIR_SCALE_RATE);
     struct weir_cell cell = {0, 0};
-
-    (void)state;
     check.scale_alone = 1;
     assert_int_equal(weir_check_debit_room(&check, &cell, START, 0), 1);
     assert_int_equal(weir_check_debit_room(&check, &cell, START, 8), 2); /* 10 units of 5 each */
@@ -251,7 +234,7 @@ static void alone_a_debit_has_room_for_one(void **state)
     assert_int_equal(weir_check_debit_room(&check, &cell, START, 8), 1);
 }
 
-static void what_shares_a_state_is_added_by_weight(void **state)
+TEST("what shares a state is added by weight")
 {
     struct weir_limit limit = bucket(10, SECOND, 10);
     struct weir_check rate = at(&limit, 1, 50, WEIR_SCALE_RATE);
@@ -260,8 +243,6 @@ static void what_shares_a_state_is_added_by_weight(void **state)
     struct weir_cell cell = {0, 0};
     struct scale_load load = {0};
     uint64_t delay_ns;
-
-    (void)state;
     scale_load_add(&load, &rate);
     scale_load_add(&load, &rate);
     scale_load_add(&load, &reserve);
@@ -278,13 +259,11 @@ static void what_shares_a_state_is_added_by_weight(void **state)
     assert_int_equal(load.weight.ns, BUCKET_TAT_MAX);
 }
 
-static void a_refund_gives_back_the_weight_that_was_charged(void **state)
+TEST("a refund gives back the weight that was charged")
 {
     struct weir_limit limit = bucket(7, SECOND, 70);
     struct weir_check check = at(&limit, 9, 33, WEIR_SCALE_RATE);
     struct weir_cell cell = {0, 0}, before;
-
-    (void)state;
     weir_cell_charge(&limit, &cell, START, 5);
     before = cell;
     assert_true(take(&check, &cell, START));
@@ -294,21 +273,19 @@ static void a_refund_gives_back_the_weight_that_was_charged(void **state)
 
 /* At 50 % a unit weighs two: of a debt of 10 beyond the capacity of 10, 10 units have room. A
  * reserve binds no debit. */
-static void a_debit_has_room_by_its_weight(void **state)
+TEST("a debit has room by its weight")
 {
     struct weir_limit limit = bucket(10, SECOND, 10);
     struct weir_check rate = at(&limit, 1, 50, WEIR_SCALE_RATE);
     struct weir_check reserve = at(&limit, 1, 50, WEIR_SCALE_RESERVE);
     struct weir_cell cell = {0, 0};
-
-    (void)state;
     assert_int_equal(weir_check_debit_room(&rate, &cell, START, 10), 10);
     assert_int_equal(weir_check_debit_room(&reserve, &cell, START, 10), 20);
     scale_cell_charge(&rate, &cell, START);
     assert_int_equal(weir_check_debit_room(&rate, &cell, START, 10), 9);
 }
 
-static void a_decision_tells_the_limit_at_its_scale_and_as_a_whole(void **state)
+TEST("a decision tells the limit at its scale and as a whole")
 {
     struct weir_limit limit = make_limit(
         (struct weir_limit_spec){.algorithm = WEIR_FIXED_WINDOW, .rate = 100, .window_ns = MINUTE});
@@ -317,8 +294,6 @@ static void a_decision_tells_the_limit_at_its_scale_and_as_a_whole(void **state)
     struct weir_decision decision = {
         .checks = checks, .outcomes = outcomes, .count = 2, .now_ns = START};
     struct weir_report report;
-
-    (void)state;
     checks[0] = checks[1] = at(&limit, 1, 60, WEIR_SCALE_RESERVE);
     weir_cell_charge(&limit, &outcomes[0].cell, START, 60);
     outcomes[1].reported = true; /* limit and remaining at 100 %, the retry at the scale */
@@ -335,14 +310,12 @@ static void a_decision_tells_the_limit_at_its_scale_and_as_a_whole(void **state)
 }
 
 /* Where a report is all there is, a bucket at a rate reports one unit less at most. */
-static void a_report_of_a_bucket_at_a_rate_is_scaled_downwards(void **state)
+TEST("a report of a bucket at a rate is scaled downwards")
 {
     struct weir_limit limit = bucket(10, SECOND, 97);
     struct weir_check check = at(&limit, 1, 37, WEIR_SCALE_RATE);
     struct weir_cell cell = {0, 0};
     const struct weir_use use = {.now_ns = START, .cost = 1};
-
-    (void)state;
     for (int used = 0; used <= 97; used++) {
         struct weir_report exact, scaled;
 
@@ -356,24 +329,4 @@ static void a_report_of_a_bucket_at_a_rate_is_scaled_downwards(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_scale_leaves_one_of_any_capacity_but_none_of_none),
-        cmocka_unit_test(a_reserve_leaves_the_refill_of_a_bucket_as_it_is),
-        cmocka_unit_test(a_rate_scales_the_refill_of_a_bucket_too),
-        cmocka_unit_test(a_cost_of_one_weighs_at_most_the_depth),
-        cmocka_unit_test(a_weight_is_rounded_down_to_the_unit_of_the_state),
-        cmocka_unit_test(what_a_scale_leaves_of_a_burst_is_admitted_at_once),
-        cmocka_unit_test(a_scale_slows_a_bucket_of_any_burst),
-        cmocka_unit_test(alone_one_request_may_owe_more_than_the_depth),
-        cmocka_unit_test(what_is_owed_stays_when_the_scale_moves),
-        cmocka_unit_test(alone_a_debit_has_room_for_one),
-        cmocka_unit_test(what_shares_a_state_is_added_by_weight),
-        cmocka_unit_test(a_refund_gives_back_the_weight_that_was_charged),
-        cmocka_unit_test(a_debit_has_room_by_its_weight),
-        cmocka_unit_test(a_decision_tells_the_limit_at_its_scale_and_as_a_whole),
-        cmocka_unit_test(a_report_of_a_bucket_at_a_rate_is_scaled_downwards),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

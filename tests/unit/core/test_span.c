@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Algorithms whose state is a span, case by case. Random traces: test_model.c. */
 #include "core_test.h"
+#include "test.h"
 
 #include <stdlib.h>
 
@@ -47,7 +48,7 @@ static void refund(const struct weir_limit *limit, uint64_t *span, uint64_t now_
     weir_edits_apply(&edits, span);
 }
 
-static void the_log_forgets_an_admission_after_exactly_its_window(void **state)
+TEST("the log forgets an admission after exactly its window")
 {
     struct weir_limit limit = list(WEIR_SLIDING_LOG, 2, SECOND);
     uint64_t *span = fresh_span(&limit);
@@ -63,7 +64,7 @@ static void the_log_forgets_an_admission_after_exactly_its_window(void **state)
     free(span);
 }
 
-static void a_log_of_ten_thousand_fills_expires_and_fills_again(void **state)
+TEST("a log of ten thousand fills expires and fills again")
 {
     struct weir_limit limit = list(WEIR_SLIDING_LOG, WEIR_LOG_MAX, SECOND);
     uint64_t *span = fresh_span(&limit);
@@ -83,7 +84,7 @@ static void a_log_of_ten_thousand_fills_expires_and_fills_again(void **state)
 }
 
 /* A refund in the middle makes room for an entry, wherever in the list it stood. */
-static void refunds_leave_no_holes_in_a_log(void **state)
+TEST("refunds leave no holes in a log")
 {
     struct weir_limit limit = list(WEIR_SLIDING_LOG, 3, SECOND);
     uint64_t *span = fresh_span(&limit);
@@ -101,7 +102,7 @@ static void refunds_leave_no_holes_in_a_log(void **state)
     free(span);
 }
 
-static void a_refund_of_what_a_log_no_longer_holds_changes_nothing(void **state)
+TEST("a refund of what a log no longer holds changes nothing")
 {
     struct weir_limit limit = list(WEIR_SLIDING_LOG, 3, SECOND);
     uint64_t *span = fresh_span(&limit);
@@ -116,7 +117,7 @@ static void a_refund_of_what_a_log_no_longer_holds_changes_nothing(void **state)
     free(span);
 }
 
-static void a_debit_to_a_full_log_joins_the_newest_entry(void **state)
+TEST("a debit to a full log joins the newest entry")
 {
     struct weir_limit limit = list(WEIR_SLIDING_LOG, 2, SECOND);
     uint64_t *span = fresh_span(&limit);
@@ -129,7 +130,7 @@ static void a_debit_to_a_full_log_joins_the_newest_entry(void **state)
     free(span);
 }
 
-static void a_log_takes_one_word_an_event_and_two_where_a_cost_is_above_1(void **state)
+TEST("a log takes one word an event and two where a cost is above 1")
 {
     struct weir_limit limit = list(WEIR_SLIDING_LOG, 1000, SECOND);
     uint64_t *span = fresh_span(&limit);
@@ -154,7 +155,7 @@ static void a_log_takes_one_word_an_event_and_two_where_a_cost_is_above_1(void *
 
 /* A log of a few words beside a list of all that was ever charged: what the log admits fits into
  * the window, whatever is charged, refunded or owed. */
-static void a_log_that_may_not_grow_denies_early_but_never_late(void **state)
+TEST("a log that may not grow denies early but never late")
 {
     uint64_t random = 5, early = 0, admitted = 0;
 
@@ -195,7 +196,7 @@ static void a_log_that_may_not_grow_denies_early_but_never_late(void **state)
     assert_true(early > 1000 && admitted > 1000);
 }
 
-static void a_strict_window_of_segments_counts_the_oldest_in_full(void **state)
+TEST("a strict window of segments counts the oldest in full")
 {
     struct weir_limit weighted = segments(4, SECOND, 4, false);
     struct weir_limit strict = segments(4, SECOND, 4, true);
@@ -213,7 +214,7 @@ static void a_strict_window_of_segments_counts_the_oldest_in_full(void **state)
     free(b);
 }
 
-static void segments_that_were_skipped_hold_nothing_old(void **state)
+TEST("segments that were skipped hold nothing old")
 {
     struct weir_limit limit = segments(100, 10 * SECOND, 10, true);
     uint64_t *span = fresh_span(&limit);
@@ -226,7 +227,7 @@ static void segments_that_were_skipped_hold_nothing_old(void **state)
     free(span);
 }
 
-static void a_window_of_120_segments_needs_at_most_64_edits(void **state)
+TEST("a window of 120 segments needs at most 64 edits")
 {
     struct weir_limit limit = segments(100, 120 * SECOND, 120, false);
     uint64_t *span = fresh_span(&limit);
@@ -254,7 +255,7 @@ static void a_window_of_120_segments_needs_at_most_64_edits(void **state)
     free(span);
 }
 
-static void segments_at_the_beginning_of_time_have_no_past(void **state)
+TEST("segments at the beginning of time have no past")
 {
     struct weir_limit limit = segments(5, 10 * SECOND, 10, false);
     uint64_t *span = fresh_span(&limit);
@@ -267,7 +268,7 @@ static void segments_at_the_beginning_of_time_have_no_past(void **state)
     free(span);
 }
 
-static void leases_count_until_released_or_expired(void **state)
+TEST("leases count until released or expired")
 {
     struct weir_limit limit = list(WEIR_CONCURRENCY, 3, 30 * SECOND);
     uint64_t *span = fresh_span(&limit);
@@ -287,7 +288,7 @@ static void leases_count_until_released_or_expired(void **state)
     free(span);
 }
 
-static void an_owner_ends_with_all_its_leases_batch_by_batch(void **state)
+TEST("an owner ends with all its leases batch by batch")
 {
     struct weir_limit limit = list(WEIR_CONCURRENCY, 1000, MINUTE);
     uint64_t *span = fresh_span(&limit);
@@ -310,7 +311,7 @@ static void an_owner_ends_with_all_its_leases_batch_by_batch(void **state)
     free(span);
 }
 
-static void the_leases_of_owners_that_are_not_alive_end(void **state)
+TEST("the leases of owners that are not alive end")
 {
     struct weir_limit limit = list(WEIR_CONCURRENCY, 1000, MINUTE);
     struct weir_lease_owners alive = {{0}};
@@ -335,7 +336,7 @@ static void the_leases_of_owners_that_are_not_alive_end(void **state)
     free(span);
 }
 
-static void a_renewed_lease_expires_a_whole_life_later(void **state)
+TEST("a renewed lease expires a whole life later")
 {
     struct weir_limit limit = list(WEIR_CONCURRENCY, 3, 30 * SECOND);
     uint64_t *span = fresh_span(&limit);
@@ -356,7 +357,7 @@ static void a_renewed_lease_expires_a_whole_life_later(void **state)
     free(span);
 }
 
-static void a_debit_without_room_for_its_lease_charges_nothing(void **state)
+TEST("a debit without room for its lease charges nothing")
 {
     struct weir_limit limit = list(WEIR_CONCURRENCY, 2, MINUTE);
     uint64_t *span = fresh_span(&limit);
@@ -370,7 +371,7 @@ static void a_debit_without_room_for_its_lease_charges_nothing(void **state)
     free(span);
 }
 
-static void a_part_of_a_lease_can_be_refunded(void **state)
+TEST("a part of a lease can be refunded")
 {
     struct weir_limit limit = list(WEIR_CONCURRENCY, 5, MINUTE);
     uint64_t *span = fresh_span(&limit);
@@ -388,7 +389,7 @@ static void a_part_of_a_lease_can_be_refunded(void **state)
     free(span);
 }
 
-static void a_shorter_life_keeps_leases_in_the_order_of_expiry(void **state)
+TEST("a shorter life keeps leases in the order of expiry")
 {
     struct weir_limit longer = list(WEIR_CONCURRENCY, 3, MINUTE);
     struct weir_limit shorter = list(WEIR_CONCURRENCY, 3, SECOND);
@@ -405,7 +406,7 @@ static void a_shorter_life_keeps_leases_in_the_order_of_expiry(void **state)
     free(b);
 }
 
-static void a_smaller_log_keeps_what_was_used_and_forgets_none_early(void **state)
+TEST("a smaller log keeps what was used and forgets none early")
 {
     struct weir_limit large = list(WEIR_SLIDING_LOG, 5, SECOND);
     struct weir_limit small = list(WEIR_SLIDING_LOG, 2, SECOND);
@@ -424,7 +425,7 @@ static void a_smaller_log_keeps_what_was_used_and_forgets_none_early(void **stat
     free(b);
 }
 
-static void another_window_starts_a_fresh_span(void **state)
+TEST("another window starts a fresh span")
 {
     struct weir_limit from = segments(5, 10 * SECOND, 10, false);
     struct weir_limit to = segments(5, 10 * SECOND, 5, false);
@@ -440,7 +441,7 @@ static void another_window_starts_a_fresh_span(void **state)
 }
 
 /* Flips each bit of a valid state: whatever is then called valid must at least be safe to use. */
-static void damaged_spans_are_not_valid_or_at_least_harmless(void **state)
+TEST("damaged spans are not valid or at least harmless")
 {
     static const struct weir_limit_spec specs[] = {
         {.algorithm = WEIR_SLIDING_LOG, .rate = 6, .window_ns = SECOND},
@@ -476,31 +477,4 @@ static void damaged_spans_are_not_valid_or_at_least_harmless(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_log_forgets_an_admission_after_exactly_its_window),
-        cmocka_unit_test(a_log_of_ten_thousand_fills_expires_and_fills_again),
-        cmocka_unit_test(refunds_leave_no_holes_in_a_log),
-        cmocka_unit_test(a_refund_of_what_a_log_no_longer_holds_changes_nothing),
-        cmocka_unit_test(a_debit_to_a_full_log_joins_the_newest_entry),
-        cmocka_unit_test(a_log_takes_one_word_an_event_and_two_where_a_cost_is_above_1),
-        cmocka_unit_test(a_log_that_may_not_grow_denies_early_but_never_late),
-        cmocka_unit_test(a_strict_window_of_segments_counts_the_oldest_in_full),
-        cmocka_unit_test(segments_that_were_skipped_hold_nothing_old),
-        cmocka_unit_test(a_window_of_120_segments_needs_at_most_64_edits),
-        cmocka_unit_test(segments_at_the_beginning_of_time_have_no_past),
-        cmocka_unit_test(leases_count_until_released_or_expired),
-        cmocka_unit_test(an_owner_ends_with_all_its_leases_batch_by_batch),
-        cmocka_unit_test(the_leases_of_owners_that_are_not_alive_end),
-        cmocka_unit_test(a_renewed_lease_expires_a_whole_life_later),
-        cmocka_unit_test(a_debit_without_room_for_its_lease_charges_nothing),
-        cmocka_unit_test(a_part_of_a_lease_can_be_refunded),
-        cmocka_unit_test(a_shorter_life_keeps_leases_in_the_order_of_expiry),
-        cmocka_unit_test(a_smaller_log_keeps_what_was_used_and_forgets_none_early),
-        cmocka_unit_test(another_window_starts_a_fresh_span),
-        cmocka_unit_test(damaged_spans_are_not_valid_or_at_least_harmless),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

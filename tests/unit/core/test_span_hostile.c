@@ -3,6 +3,7 @@
  * beyond the span's words is touched (a page without access follows them, and the words before them
  * keep what they hold), and every function ends. */
 #include "core_test.h"
+#include "test.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -231,7 +232,7 @@ static void resize(struct world *w, const struct weir_use *use)
     (void)span_test(&to, &made, use->now_ns, 1);
 }
 
-static void no_word_beyond_the_span_is_touched_and_every_function_ends(void **state)
+TEST("no word beyond the span is touched and every function ends")
 {
     struct world w;
 
@@ -263,7 +264,7 @@ static void no_word_beyond_the_span_is_touched_and_every_function_ends(void **st
 }
 
 /* As a state that was never used is: the next charge writes it anew. */
-static void a_state_that_contradicts_itself_is_fresh(void **state)
+TEST("a state that contradicts itself is fresh")
 {
     static const struct weir_limit_spec specs[] = {
         {.algorithm = WEIR_SLIDING_LOG, .rate = 6, .window_ns = SECOND},
@@ -284,11 +285,4 @@ static void a_state_that_contradicts_itself_is_fresh(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_word_beyond_the_span_is_touched_and_every_function_ends),
-        cmocka_unit_test(a_state_that_contradicts_itself_is_fresh),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

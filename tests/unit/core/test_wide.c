@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "core/wide.h"
+#include "test.h"
 
 __extension__ typedef unsigned __int128 exact;
 
@@ -57,14 +58,14 @@ static void check_quotient(uint64_t hi, uint64_t lo, uint64_t divisor)
     assert_int_equal(rest, (uint64_t)(dividend % divisor));
 }
 
-static void products_of_border_values_are_exact(void **state)
+TEST("products of border values are exact")
 {
     for (size_t i = 0; i < BORDERS; i++)
         for (size_t j = 0; j < BORDERS; j++)
             check_product(borders[i], borders[j]);
 }
 
-static void products_of_random_values_are_exact(void **state)
+TEST("products of random values are exact")
 {
     uint64_t random = 1;
 
@@ -72,7 +73,7 @@ static void products_of_random_values_are_exact(void **state)
         check_product(next(&random), next(&random));
 }
 
-static void quotients_of_border_values_are_exact(void **state)
+TEST("quotients of border values are exact")
 {
     for (size_t i = 0; i < BORDERS; i++) {
         for (size_t j = 0; j < BORDERS; j++) {
@@ -83,7 +84,7 @@ static void quotients_of_border_values_are_exact(void **state)
     }
 }
 
-static void quotients_of_random_values_are_exact(void **state)
+TEST("quotients of random values are exact")
 {
     uint64_t random = 2;
 
@@ -96,7 +97,7 @@ static void quotients_of_random_values_are_exact(void **state)
 }
 
 /* The estimate of a digit is 2 too large for such divisors (Knuth, 4.3.1, exercise 21). */
-static void quotients_whose_first_estimate_is_too_large_are_exact(void **state)
+TEST("quotients whose first estimate is too large are exact")
 {
     check_quotient(UINT64_C(0x7fffffffffffffff), UINT64_MAX, UINT64_C(0x80000000ffffffff));
     check_quotient(UINT64_C(0x7fff800000000000), 0, UINT64_C(0x8000000000000001));
@@ -106,7 +107,7 @@ static void quotients_whose_first_estimate_is_too_large_are_exact(void **state)
                        UINT64_C(0x8000000000000000) + (i << 22));
 }
 
-static void adding_carries_into_the_upper_half(void **state)
+TEST("adding carries into the upper half")
 {
     struct wide sum = wide_add((struct wide){6, UINT64_MAX}, 1);
 
@@ -117,7 +118,7 @@ static void adding_carries_into_the_upper_half(void **state)
     assert_int_equal(sum.lo, UINT64_MAX);
 }
 
-static void the_upper_half_decides_a_comparison_first(void **state)
+TEST("the upper half decides a comparison first")
 {
     assert_true(wide_less((struct wide){1, UINT64_MAX}, (struct wide){2, 0}));
     assert_false(wide_less((struct wide){2, 0}, (struct wide){1, UINT64_MAX}));
@@ -125,7 +126,7 @@ static void the_upper_half_decides_a_comparison_first(void **state)
     assert_false(wide_less((struct wide){1, 5}, (struct wide){1, 5}));
 }
 
-static void leading_zeros_are_counted_from_63_down_to_0(void **state)
+TEST("leading zeros are counted from 63 down to 0")
 {
     for (int bit = 0; bit < 64; bit++) {
         assert_int_equal(wide_leading_zeros(UINT64_C(1) << bit), 63 - bit);
@@ -133,18 +134,4 @@ static void leading_zeros_are_counted_from_63_down_to_0(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_border_values_are_exact),
-        cmocka_unit_test(products_of_random_values_are_exact),
-        cmocka_unit_test(quotients_of_border_values_are_exact),
-        cmocka_unit_test(quotients_of_random_values_are_exact),
-        cmocka_unit_test(quotients_whose_first_estimate_is_too_large_are_exact),
-        cmocka_unit_test(adding_carries_into_the_upper_half),
-        cmocka_unit_test(the_upper_half_decides_a_comparison_first),
-        cmocka_unit_test(leading_zeros_are_counted_from_63_down_to_0),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -10,6 +10,7 @@
  *                                  at once and before its c periods, so it adds at most c - 1
  */
 #include "core_test.h"
+#include "test.h"
 
 #include <stdlib.h>
 
@@ -90,7 +91,7 @@ static uint64_t bound(void)
     }
 }
 
-static void fixed_windows_admit_twice_the_limit_around_a_border(void **state)
+TEST("fixed windows admit twice the limit around a border")
 {
     begin(
         (struct weir_limit_spec){.algorithm = WEIR_FIXED_WINDOW, .rate = 10, .window_ns = SECOND});
@@ -100,7 +101,7 @@ static void fixed_windows_admit_twice_the_limit_around_a_border(void **state)
     assert_int_equal(worst_window(), bound());
 }
 
-static void a_weighted_window_admits_twice_the_limit_at_most(void **state)
+TEST("a weighted window admits twice the limit at most")
 {
     static const uint32_t counts[] = {1, 2, 10, 60, 120};
 
@@ -120,7 +121,7 @@ static void a_weighted_window_admits_twice_the_limit_at_most(void **state)
     }
 }
 
-static void strict_windows_and_logs_admit_the_limit_and_no_more(void **state)
+TEST("strict windows and logs admit the limit and no more")
 {
     static const struct weir_limit_spec specs[] = {
         {.algorithm = WEIR_SLIDING_WINDOW, .rate = 10, .window_ns = SECOND, .strict = true},
@@ -141,7 +142,7 @@ static void strict_windows_and_logs_admit_the_limit_and_no_more(void **state)
     }
 }
 
-static void buckets_admit_their_burst_and_the_refill_of_a_window(void **state)
+TEST("buckets admit their burst and the refill of a window")
 {
     static const enum weir_algorithm names[] = {WEIR_TOKEN_BUCKET, WEIR_GCRA, WEIR_LEAKY_BUCKET};
 
@@ -158,7 +159,7 @@ static void buckets_admit_their_burst_and_the_refill_of_a_window(void **state)
     }
 }
 
-static void a_queue_releases_the_limit_in_any_window(void **state)
+TEST("a queue releases the limit in any window")
 {
     begin((struct weir_limit_spec){
         .algorithm = WEIR_LEAKY_QUEUE, .rate = 7, .window_ns = SECOND, .burst = 50});
@@ -181,7 +182,7 @@ static uint64_t next(uint64_t *random)
 
 /* Greedy clients that wait for borders, or for the stated time, or at random, and clocks that step
  * back. */
-static void no_traffic_passes_the_bound(void **state)
+TEST("no traffic passes the bound")
 {
     uint64_t random = 3;
 
@@ -241,16 +242,4 @@ static void no_traffic_passes_the_bound(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fixed_windows_admit_twice_the_limit_around_a_border),
-        cmocka_unit_test(a_weighted_window_admits_twice_the_limit_at_most),
-        cmocka_unit_test(strict_windows_and_logs_admit_the_limit_and_no_more),
-        cmocka_unit_test(buckets_admit_their_burst_and_the_refill_of_a_window),
-        cmocka_unit_test(a_queue_releases_the_limit_in_any_window),
-        cmocka_unit_test(no_traffic_passes_the_bound),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -14,6 +14,7 @@
 #include "rules/actions/reject.h"
 #include "rules/counter.h"
 #include "table_rig.h"
+#include "test.h"
 
 #ifdef MODEL_QUICK
 #define STEPS 2000
@@ -261,7 +262,7 @@ static void run_model(const struct limit_model *limits, uint32_t count, uint64_t
 /* --- Random use ------------------------------------------------------------------------------- */
 
 /* Two limits: the first of the algorithm at hand, the second of two rates. */
-static void random_use_takes_the_steps_of_the_model(void **state)
+TEST("random use takes the steps of the model")
 {
     static const struct {
         const char *numbers;
@@ -278,7 +279,6 @@ static void random_use_takes_the_steps_of_the_model(void **state)
         {"algorithm: fixed_window, rate: [20/s, 100/min]", false, 2},
         {"algorithm: gcra, rate: [20/s burst 30, 100/min burst 70]", false, 2},
     };
-    (void)state;
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         char text[1024];
         snprintf(
@@ -310,9 +310,8 @@ static void random_use_takes_the_steps_of_the_model(void **state)
 
 /* --- One by one ------------------------------------------------------------------------------- */
 
-static void a_bucket_lets_a_burst_through_at_its_own_pace(void **state)
+TEST("a bucket lets a burst through at its own pace")
 {
-    (void)state;
     open_world("limits: [{name: a, key: [user], algorithm: gcra, rate: 10/s burst 10,\n"
                "          steps: [{at: 40%, delay: true}]}]\n");
     for (int i = 1; i <= 4; i++)
@@ -325,9 +324,8 @@ static void a_bucket_lets_a_burst_through_at_its_own_pace(void **state)
     close_world();
 }
 
-static void only_a_challenge_that_alone_denies_challenges(void **state)
+TEST("only a challenge that alone denies challenges")
 {
-    (void)state;
     open_world("limits: [{name: a, key: [user], rate: 10/h, reject: {status: 403},\n"
                "          steps: [{at: 50%, challenge: true}]}]\n");
     for (int i = 1; i <= 5; i++)
@@ -340,9 +338,8 @@ static void only_a_challenge_that_alone_denies_challenges(void **state)
 }
 
 /* Free requests would be denied just so after a challenge, so they are not sent to one. */
-static void a_challenge_does_not_take_the_denials_of_an_equal_scale_for_its_own(void **state)
+TEST("a challenge does not take the denials of an equal scale for its own")
 {
-    (void)state;
     open_world("plans: {free: {}, paid: {}}\n"
                "default_plan: free\n"
                "priority: {from: plan}\n"
@@ -359,10 +356,9 @@ static void a_challenge_does_not_take_the_denials_of_an_equal_scale_for_its_own(
 
 /* Of 10 a free request may use 8, and 5 without a challenge; of a bucket of 10 too, where the rest
  * is scaled. */
-static void what_another_scale_denies_anyway_is_not_challenged(void **state)
+TEST("what another scale denies anyway is not challenged")
 {
     static const char *const algorithms[] = {"fixed_window", "token_bucket"};
-    (void)state;
     for (int i = 0; i < 2; i++) {
         char text[512];
         snprintf(text, sizeof text,
@@ -385,9 +381,8 @@ static void what_another_scale_denies_anyway_is_not_challenged(void **state)
 }
 
 /* At a rate of 50 % a cost weighs twice as much. */
-static void a_peek_counts_its_cost_as_a_scale_weighs_it(void **state)
+TEST("a peek counts its cost as a scale weighs it")
 {
-    (void)state;
     open_world("adaptive: {c: {algorithm: aimd, max: 10}}\n"
                "limits: [{name: a, key: [user], algorithm: gcra, rate: 10/s burst 10,\n"
                "          adaptive: c, steps: [{at: 40%, mark: true}, {at: 60%, delay: true}]}]\n");
@@ -402,9 +397,8 @@ static void a_peek_counts_its_cost_as_a_scale_weighs_it(void **state)
     close_world();
 }
 
-static void the_limit_to_blame_shapes_and_the_strictest_denial_counts(void **state)
+TEST("the limit to blame shapes and the strictest denial counts")
 {
-    (void)state;
     open_world("limits:\n"
                "- {name: late, key: [user], rate: 1/min, reject: {tarpit: 3s, status: 403}}\n"
                "- {name: plain, key: [], rate: 2/h}\n");
@@ -419,9 +413,8 @@ static void the_limit_to_blame_shapes_and_the_strictest_denial_counts(void **sta
     close_world();
 }
 
-static void shadow_and_unlimited_limits_take_no_step(void **state)
+TEST("shadow and unlimited limits take no step")
 {
-    (void)state;
     open_world("limits:\n"
                "- {name: a, key: [], rate: 1/h, shadow: true, steps: [{at: 50%, mark: true}]}\n"
                "- {name: b, key: [], rate: 1/h, enforce: 0%, steps: [{at: 50%, challenge: true}],\n"
@@ -433,9 +426,8 @@ static void shadow_and_unlimited_limits_take_no_step(void **state)
 }
 
 /* A queue of 10 places: the one that is served, and `burst` behind it. Free requests use six. */
-static void a_queue_that_sheds_keeps_its_places_in_order_of_arrival(void **state)
+TEST("a queue that sheds keeps its places in order of arrival")
 {
-    (void)state;
     open_world("plans: {free: {}, paid: {}}\n"
                "default_plan: free\n"
                "priority: {from: plan}\n"
@@ -466,9 +458,8 @@ static uint64_t counted(uint32_t rule, enum weir_action action)
     return weir_counted(&weir_engine_counters(world.engine, rule)->actions[action]);
 }
 
-static void each_limit_counts_what_it_does_itself(void **state)
+TEST("each limit counts what it does itself")
 {
-    (void)state;
     open_world(
         "plans: {free: {}, paid: {}}\n"
         "default_plan: free\n"
@@ -498,19 +489,4 @@ static void each_limit_counts_what_it_does_itself(void **state)
     close_world();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_use_takes_the_steps_of_the_model),
-        cmocka_unit_test(a_bucket_lets_a_burst_through_at_its_own_pace),
-        cmocka_unit_test(only_a_challenge_that_alone_denies_challenges),
-        cmocka_unit_test(a_challenge_does_not_take_the_denials_of_an_equal_scale_for_its_own),
-        cmocka_unit_test(what_another_scale_denies_anyway_is_not_challenged),
-        cmocka_unit_test(a_peek_counts_its_cost_as_a_scale_weighs_it),
-        cmocka_unit_test(the_limit_to_blame_shapes_and_the_strictest_denial_counts),
-        cmocka_unit_test(shadow_and_unlimited_limits_take_no_step),
-        cmocka_unit_test(each_limit_counts_what_it_does_itself),
-        cmocka_unit_test(a_queue_that_sheds_keeps_its_places_in_order_of_arrival),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -8,6 +8,7 @@
 #include "rig.h"
 #include "rules/source.h"
 #include "table/table.h"
+#include "test.h"
 #include "wire/http/ratelimit_headers.h"
 
 static const char text[] =
@@ -107,7 +108,7 @@ static void queue_request(struct place *place, int number)
     weir_engine_queue(place->engine, d);
 }
 
-static void a_request_from_rules_to_headers_allocates_nothing(void **state)
+TEST("a request from rules to headers allocates nothing")
 {
     struct place place;
     open_place(&place);
@@ -125,10 +126,4 @@ static void a_request_from_rules_to_headers_allocates_nothing(void **state)
     close_place(&place);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_from_rules_to_headers_allocates_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

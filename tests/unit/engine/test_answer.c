@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "rig.h"
+#include "test.h"
 
 static struct weir_answer answer;
 static char lease[WEIR_LEASE_TOKEN_MAX];
@@ -14,7 +15,7 @@ static void run_and_answer(struct rig *rig, struct weir_decision *decision, uint
     weir_engine_answer(decision, &answer, lease);
 }
 
-static void an_allowed_answer_tells_the_state_after_the_decision(void **state)
+TEST("an allowed answer tells the state after the decision")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -40,7 +41,7 @@ static void an_allowed_answer_tells_the_state_after_the_decision(void **state)
     rig_close(&rig);
 }
 
-static void a_denial_blames_the_longest_retry_and_ties_go_to_the_first_rule(void **state)
+TEST("a denial blames the longest retry and ties go to the first rule")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -68,7 +69,7 @@ static void a_denial_blames_the_longest_retry_and_ties_go_to_the_first_rule(void
     rig_close(&rig);
 }
 
-static void several_rates_of_one_limit_are_reported_as_one(void **state)
+TEST("several rates of one limit are reported as one")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -113,7 +114,7 @@ static void several_rates_of_one_limit_are_reported_as_one(void **state)
     rig_close(&rig);
 }
 
-static void a_shadow_check_reports_its_own_verdict_and_is_never_blamed(void **state)
+TEST("a shadow check reports its own verdict and is never blamed")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -131,7 +132,7 @@ static void a_shadow_check_reports_its_own_verdict_and_is_never_blamed(void **st
     rig_close(&rig);
 }
 
-static void under_each_the_request_waits_for_the_last_and_under_quota_for_the_first(void **state)
+TEST("under each the request waits for the last and under quota for the first")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -155,7 +156,7 @@ static void under_each_the_request_waits_for_the_last_and_under_quota_for_the_fi
     rig_close(&rig);
 }
 
-static void next_is_when_a_cost_of_one_is_admitted_whatever_was_asked(void **state)
+TEST("next is when a cost of one is admitted whatever was asked")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -176,7 +177,7 @@ static void next_is_when_a_cost_of_one_is_admitted_whatever_was_asked(void **sta
     rig_close(&rig);
 }
 
-static void next_of_a_state_in_a_span_is_exact_too(void **state)
+TEST("next of a state in a span is exact too")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -192,7 +193,7 @@ static void next_of_a_state_in_a_span_is_exact_too(void **state)
     rig_close(&rig);
 }
 
-static void checks_without_a_state_are_reported_as_what_they_are(void **state)
+TEST("checks without a state are reported as what they are")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -209,7 +210,7 @@ static void checks_without_a_state_are_reported_as_what_they_are(void **state)
     rig_close(&rig);
 }
 
-static void a_lease_is_given_for_what_was_charged_and_ends_once(void **state)
+TEST("a lease is given for what was charged and ends once")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -244,7 +245,7 @@ static void a_lease_is_given_for_what_was_charged_and_ends_once(void **state)
     rig_close(&rig);
 }
 
-static void peeking_and_a_cost_of_zero_give_no_lease(void **state)
+TEST("peeking and a cost of zero give no lease")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -263,7 +264,7 @@ static void peeking_and_a_cost_of_zero_give_no_lease(void **state)
     rig_close(&rig);
 }
 
-static void a_lease_of_the_local_store_is_released_there(void **state)
+TEST("a lease of the local store is released there")
 {
     struct rig rig;
     rig_open(&rig, 0, true);
@@ -282,7 +283,7 @@ static void a_lease_of_the_local_store_is_released_there(void **state)
     rig_close(&rig);
 }
 
-static void the_largest_lease_fits_its_buffer(void **state)
+TEST("the largest lease fits its buffer")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -301,21 +302,4 @@ static void the_largest_lease_fits_its_buffer(void **state)
     rig_close(&rig);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_allowed_answer_tells_the_state_after_the_decision),
-        cmocka_unit_test(a_denial_blames_the_longest_retry_and_ties_go_to_the_first_rule),
-        cmocka_unit_test(several_rates_of_one_limit_are_reported_as_one),
-        cmocka_unit_test(a_shadow_check_reports_its_own_verdict_and_is_never_blamed),
-        cmocka_unit_test(under_each_the_request_waits_for_the_last_and_under_quota_for_the_first),
-        cmocka_unit_test(next_is_when_a_cost_of_one_is_admitted_whatever_was_asked),
-        cmocka_unit_test(next_of_a_state_in_a_span_is_exact_too),
-        cmocka_unit_test(checks_without_a_state_are_reported_as_what_they_are),
-        cmocka_unit_test(a_lease_is_given_for_what_was_charged_and_ends_once),
-        cmocka_unit_test(peeking_and_a_cost_of_zero_give_no_lease),
-        cmocka_unit_test(a_lease_of_the_local_store_is_released_there),
-        cmocka_unit_test(the_largest_lease_fits_its_buffer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

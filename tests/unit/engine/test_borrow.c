@@ -14,6 +14,7 @@
 #include "limit_model.h"
 #include "rig.h"
 #include "table_rig.h"
+#include "test.h"
 
 static struct weir_request request;
 
@@ -69,7 +70,7 @@ static const char simple[] = "limits:\n"
                              "- {name: pool, match: {plan: free}, key: [plan],\n"
                              "   algorithm: fixed_window, rate: 3/min, borrow: true}\n";
 
-static void what_a_limit_denies_is_charged_to_its_pool(void **state)
+TEST("what a limit denies is charged to its pool")
 {
     struct rig rig;
     rig_open_text(&rig, simple);
@@ -94,7 +95,7 @@ static void what_a_limit_denies_is_charged_to_its_pool(void **state)
     rig_close(&rig);
 }
 
-static void where_both_deny_the_shorter_wait_is_reported(void **state)
+TEST("where both deny the shorter wait is reported")
 {
     struct rig rig;
     rig_open_text(&rig, simple);
@@ -119,7 +120,7 @@ static void where_both_deny_the_shorter_wait_is_reported(void **state)
 }
 
 /* Of two limits that borrow, one is free again by itself, and the other by its pool. */
-static void the_wait_that_is_reported_is_enough_and_no_longer_than_needed(void **state)
+TEST("the wait that is reported is enough and no longer than needed")
 {
     struct rig rig;
     rig_open_text(&rig,
@@ -149,7 +150,7 @@ static void the_wait_that_is_reported_is_enough_and_no_longer_than_needed(void *
     rig_close(&rig);
 }
 
-static void another_limit_that_denies_leaves_the_pool_alone(void **state)
+TEST("another limit that denies leaves the pool alone")
 {
     struct rig rig;
     rig_open_text(&rig,
@@ -167,7 +168,7 @@ static void another_limit_that_denies_leaves_the_pool_alone(void **state)
     rig_close(&rig);
 }
 
-static void a_dry_run_borrows_without_charging(void **state)
+TEST("a dry run borrows without charging")
 {
     struct rig rig;
     rig_open_text(&rig, simple);
@@ -183,7 +184,7 @@ static void a_dry_run_borrows_without_charging(void **state)
     rig_close(&rig);
 }
 
-static void a_pool_that_is_met_anyhow_is_charged_once(void **state)
+TEST("a pool that is met anyhow is charged once")
 {
     struct rig rig;
     rig_open_text(&rig,
@@ -202,7 +203,7 @@ static void a_pool_that_is_met_anyhow_is_charged_once(void **state)
     rig_close(&rig);
 }
 
-static void what_is_charged_on_denial_is_charged_once(void **state)
+TEST("what is charged on denial is charged once")
 {
     struct rig rig;
     rig_open_text(&rig,
@@ -226,7 +227,7 @@ static void what_is_charged_on_denial_is_charged_once(void **state)
 }
 
 /* How long another limit denies is shorter: what the pool says is asked for, and nothing more. */
-static void what_is_charged_on_denial_still_denies_where_a_pool_would_lend(void **state)
+TEST("what is charged on denial still denies where a pool would lend")
 {
     struct rig rig;
     struct weir_answer answer;
@@ -251,7 +252,7 @@ static void what_is_charged_on_denial_still_denies_where_a_pool_would_lend(void 
     rig_close(&rig);
 }
 
-static void a_repeat_is_charged_nothing_and_borrows_nothing(void **state)
+TEST("a repeat is charged nothing and borrows nothing")
 {
     struct rig rig;
     struct weir_reason reason;
@@ -278,7 +279,7 @@ static const char in_flight[] =
     "- {name: pool, match: {path: /x}, key: [], algorithm: concurrency, limit: 1,\n"
     "   borrow: true}\n";
 
-static void a_lease_of_the_pool_is_ended_by_its_token(void **state)
+TEST("a lease of the pool is ended by its token")
 {
     static char lease[WEIR_LEASE_TOKEN_MAX], text[WEIR_LEASE_TOKEN_MAX];
     struct rig rig;
@@ -305,7 +306,7 @@ static struct weir_decision *ask_once(struct rig *rig, const char *key)
     return run(rig, decision);
 }
 
-static void a_repeat_has_the_lease_of_the_pool_too(void **state)
+TEST("a repeat has the lease of the pool too")
 {
     static char first[WEIR_LEASE_TOKEN_MAX], second[WEIR_LEASE_TOKEN_MAX];
     struct rig rig;
@@ -327,7 +328,7 @@ static void a_repeat_has_the_lease_of_the_pool_too(void **state)
     rig_close(&rig);
 }
 
-static void a_reservation_is_settled_where_it_was_charged(void **state)
+TEST("a reservation is settled where it was charged")
 {
     static char text[WEIR_RESERVATION_TEXT_MAX];
     struct rig rig;
@@ -361,7 +362,7 @@ static void exhaust(struct rig *rig)
     rig->store->later_every = 1;
 }
 
-static void a_second_try_may_be_answered_later(void **state)
+TEST("a second try may be answered later")
 {
     struct rig rig;
     rig_open_text(&rig, simple);
@@ -380,7 +381,7 @@ static void a_second_try_may_be_answered_later(void **state)
     rig_close(&rig);
 }
 
-static void where_the_store_fails_the_second_try_the_first_stands(void **state)
+TEST("where the store fails the second try the first stands")
 {
     for (int late = 0; late < 2; late++) {
         struct rig rig;
@@ -406,7 +407,7 @@ static void where_the_store_fails_the_second_try_the_first_stands(void **state)
     }
 }
 
-static void a_decision_may_be_cancelled_at_any_time(void **state)
+TEST("a decision may be cancelled at any time")
 {
     struct rig rig;
     rig_open_text(&rig, simple);
@@ -573,7 +574,7 @@ static void step(void)
     weir_engine_release(world.engine, decision);
 }
 
-static void random_requests_borrow_as_the_model_does(void **state)
+TEST("random requests borrow as the model does")
 {
     static const char *const own[] = {"rate: 5/min", "rate: 3/10s, algorithm: fixed_window",
                                       "rate: 10/min burst 4, algorithm: token_bucket",
@@ -616,7 +617,7 @@ static bool decide_at(uint64_t now_ns, uint64_t cost, uint8_t op, uint64_t *retr
 }
 
 /* Where nobody else asks: exactly what is reported is enough, and a nanosecond less is not. */
-static void no_wait_is_reported_too_long_or_too_short(void **state)
+TEST("no wait is reported too long or too short")
 {
     static const char *const rates[] = {
         "rate: 5/min",
@@ -653,26 +654,4 @@ static void no_wait_is_reported_too_long_or_too_short(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_limit_denies_is_charged_to_its_pool),
-        cmocka_unit_test(where_both_deny_the_shorter_wait_is_reported),
-        cmocka_unit_test(the_wait_that_is_reported_is_enough_and_no_longer_than_needed),
-        cmocka_unit_test(another_limit_that_denies_leaves_the_pool_alone),
-        cmocka_unit_test(a_dry_run_borrows_without_charging),
-        cmocka_unit_test(a_pool_that_is_met_anyhow_is_charged_once),
-        cmocka_unit_test(what_is_charged_on_denial_is_charged_once),
-        cmocka_unit_test(what_is_charged_on_denial_still_denies_where_a_pool_would_lend),
-        cmocka_unit_test(a_repeat_is_charged_nothing_and_borrows_nothing),
-        cmocka_unit_test(a_lease_of_the_pool_is_ended_by_its_token),
-        cmocka_unit_test(a_repeat_has_the_lease_of_the_pool_too),
-        cmocka_unit_test(a_reservation_is_settled_where_it_was_charged),
-        cmocka_unit_test(a_second_try_may_be_answered_later),
-        cmocka_unit_test(where_the_store_fails_the_second_try_the_first_stands),
-        cmocka_unit_test(a_decision_may_be_cancelled_at_any_time),
-        cmocka_unit_test(random_requests_borrow_as_the_model_does),
-        cmocka_unit_test(no_wait_is_reported_too_long_or_too_short),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

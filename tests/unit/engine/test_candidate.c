@@ -10,6 +10,7 @@
 #include "limit_model.h"
 #include "rig.h"
 #include "table_rig.h"
+#include "test.h"
 
 static struct weir_request request;
 
@@ -51,7 +52,7 @@ static void expect_trials(struct weir_engine *engine, const char *name, uint64_t
     "limits:\n- {name: api, key: [user], algorithm: fixed_window, rate: " live                     \
     ", candidate: " candidate "}\n"
 
-static void a_stricter_and_a_looser_candidate_are_reported_apart(void **state)
+TEST("a stricter and a looser candidate are reported apart")
 {
     struct rig rig;
     rig_open_text(&rig, RULES("4/h", "2/h"));
@@ -66,7 +67,7 @@ static void a_stricter_and_a_looser_candidate_are_reported_apart(void **state)
     rig_close(&rig);
 }
 
-static void what_others_deny_is_not_charged(void **state)
+TEST("what others deny is not charged")
 {
     struct rig rig;
     rig_open_text(
@@ -82,7 +83,7 @@ static void what_others_deny_is_not_charged(void **state)
     rig_close(&rig);
 }
 
-static void rates_of_a_candidate_are_charged_together(void **state)
+TEST("rates of a candidate are charged together")
 {
     struct rig rig;
     rig_open_text(&rig, RULES("9/h", "[1/min, 3/h]"));
@@ -96,7 +97,7 @@ static void rates_of_a_candidate_are_charged_together(void **state)
     rig_close(&rig);
 }
 
-static void a_borrower_is_compared_by_its_own_verdict(void **state)
+TEST("a borrower is compared by its own verdict")
 {
     struct rig rig;
     rig_open_text(&rig,
@@ -111,7 +112,7 @@ static void a_borrower_is_compared_by_its_own_verdict(void **state)
     rig_close(&rig);
 }
 
-static void dry_runs_and_repeats_try_nothing(void **state)
+TEST("dry runs and repeats try nothing")
 {
     struct rig rig;
     struct weir_reason reason;
@@ -131,7 +132,7 @@ static void dry_runs_and_repeats_try_nothing(void **state)
     rig_close(&rig);
 }
 
-static void nobody_waits_for_a_candidate(void **state)
+TEST("nobody waits for a candidate")
 {
     struct rig rig;
     rig_open_text(&rig, RULES("4/h", "2/h"));
@@ -151,7 +152,7 @@ static void nobody_waits_for_a_candidate(void **state)
     rig_close(&rig);
 }
 
-static void what_the_store_fails_is_skipped(void **state)
+TEST("what the store fails is skipped")
 {
     struct rig rig;
     rig_open_text(&rig, RULES("4/h", "2/h"));
@@ -175,7 +176,7 @@ static void what_the_store_fails_is_skipped(void **state)
     rig_close(&rig);
 }
 
-static void more_than_there_is_room_for_are_skipped(void **state)
+TEST("more than there is room for are skipped")
 {
     struct rig rig;
     rig_open_text(&rig, RULES("4/h", "2/h"));
@@ -189,7 +190,7 @@ static void more_than_there_is_room_for_are_skipped(void **state)
     rig_close(&rig); /* with all of them pending */
 }
 
-static void counts_survive_a_change_of_rules(void **state)
+TEST("counts survive a change of rules")
 {
     struct rig rig;
     struct weir_rules *before = rig_rules(RULES("4/h", "2/h"));
@@ -324,7 +325,7 @@ static void step(void)
     model_step(user, request.cost);
 }
 
-static void random_requests_differ_where_the_model_does(void **state)
+TEST("random requests differ where the model does")
 {
     static const char *const lives[] = {"rate: 20/min", "rate: [2/s, 20/min]",
                                         "rate: 20/min burst 5, algorithm: token_bucket",
@@ -344,7 +345,7 @@ static void random_requests_differ_where_the_model_does(void **state)
     }
 }
 
-static void a_candidate_like_the_live_limit_never_differs(void **state)
+TEST("a candidate like the live limit never differs")
 {
     static const char *const same[][2] = {
         {"rate: 20/min", "20/min"},
@@ -368,20 +369,4 @@ static void a_candidate_like_the_live_limit_never_differs(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stricter_and_a_looser_candidate_are_reported_apart),
-        cmocka_unit_test(what_others_deny_is_not_charged),
-        cmocka_unit_test(rates_of_a_candidate_are_charged_together),
-        cmocka_unit_test(a_borrower_is_compared_by_its_own_verdict),
-        cmocka_unit_test(dry_runs_and_repeats_try_nothing),
-        cmocka_unit_test(nobody_waits_for_a_candidate),
-        cmocka_unit_test(what_the_store_fails_is_skipped),
-        cmocka_unit_test(more_than_there_is_room_for_are_skipped),
-        cmocka_unit_test(counts_survive_a_change_of_rules),
-        cmocka_unit_test(random_requests_differ_where_the_model_does),
-        cmocka_unit_test(a_candidate_like_the_live_limit_never_differs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "rig.h"
+#include "test.h"
 
 static const char one[] = "version: 1\n"
                           "limits:\n"
@@ -36,7 +37,7 @@ static void *read_always(void *context)
     return NULL;
 }
 
-static void a_reader_never_sees_a_counter_go_back_while_rules_change(void **state)
+TEST("a reader never sees a counter go back while rules change")
 {
     struct rig rig;
     static struct weir_request request;
@@ -66,10 +67,4 @@ static void a_reader_never_sees_a_counter_go_back_while_rules_change(void **stat
     weir_rules_unref(rules[1]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_reader_never_sees_a_counter_go_back_while_rules_change),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "rig.h"
+#include "test.h"
 
-static void queued_decisions_reach_the_store_as_one_batch(void **state)
+TEST("queued decisions reach the store as one batch")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -19,7 +20,7 @@ static void queued_decisions_reach_the_store_as_one_batch(void **state)
     rig_close(&rig);
 }
 
-static void the_store_learns_of_a_decision_when_it_is_queued(void **state)
+TEST("the store learns of a decision when it is queued")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -39,7 +40,7 @@ static void the_store_learns_of_a_decision_when_it_is_queued(void **state)
     rig_close(&rig);
 }
 
-static void decisions_decided_at_once_are_reported_in_the_order_they_were_queued(void **state)
+TEST("decisions decided at once are reported in the order they were queued")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -58,7 +59,7 @@ static void decisions_decided_at_once_are_reported_in_the_order_they_were_queued
     rig_close(&rig);
 }
 
-static void a_decision_without_checks_is_allowed(void **state)
+TEST("a decision without checks is allowed")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -69,7 +70,7 @@ static void a_decision_without_checks_is_allowed(void **state)
     rig_close(&rig);
 }
 
-static void a_run_with_nothing_queued_submits_nothing_but_flushes(void **state)
+TEST("a run with nothing queued submits nothing but flushes")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -79,7 +80,7 @@ static void a_run_with_nothing_queued_submits_nothing_but_flushes(void **state)
     rig_close(&rig);
 }
 
-static void pending_decisions_are_reported_when_the_store_answers_in_its_order(void **state)
+TEST("pending decisions are reported when the store answers in its order")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -106,7 +107,7 @@ static void pending_decisions_are_reported_when_the_store_answers_in_its_order(v
     rig_close(&rig);
 }
 
-static void what_is_decided_at_once_does_not_wait_for_what_is_pending(void **state)
+TEST("what is decided at once does not wait for what is pending")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -122,7 +123,7 @@ static void what_is_decided_at_once_does_not_wait_for_what_is_pending(void **sta
     rig_close(&rig);
 }
 
-static void a_decision_fails_at_its_deadline_and_not_a_nanosecond_earlier(void **state)
+TEST("a decision fails at its deadline and not a nanosecond earlier")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -142,7 +143,7 @@ static void a_decision_fails_at_its_deadline_and_not_a_nanosecond_earlier(void *
     rig_close(&rig);
 }
 
-static void deadlines_of_the_front_end_expire_in_their_own_order(void **state)
+TEST("deadlines of the front end expire in their own order")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -162,7 +163,7 @@ static void deadlines_of_the_front_end_expire_in_their_own_order(void **state)
     rig_close(&rig);
 }
 
-static void a_failed_answer_is_settled_and_reported_once(void **state)
+TEST("a failed answer is settled and reported once")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -181,7 +182,7 @@ static void a_failed_answer_is_settled_and_reported_once(void **state)
     rig_close(&rig);
 }
 
-static void cancelling_a_taken_decision_gives_it_back(void **state)
+TEST("cancelling a taken decision gives it back")
 {
     struct rig rig;
     rig_open(&rig, 1, false);
@@ -192,7 +193,7 @@ static void cancelling_a_taken_decision_gives_it_back(void **state)
     rig_close(&rig);
 }
 
-static void a_queued_decision_that_is_cancelled_never_reaches_the_store(void **state)
+TEST("a queued decision that is cancelled never reaches the store")
 {
     struct rig rig;
     rig_open(&rig, 3, false);
@@ -210,7 +211,7 @@ static void a_queued_decision_that_is_cancelled_never_reaches_the_store(void **s
     rig_close(&rig);
 }
 
-static void a_pending_decision_that_is_cancelled_is_forgotten_at_the_store(void **state)
+TEST("a pending decision that is cancelled is forgotten at the store")
 {
     struct rig rig;
     rig_open(&rig, 3, false);
@@ -231,7 +232,7 @@ static void a_pending_decision_that_is_cancelled_is_forgotten_at_the_store(void 
     rig_close(&rig);
 }
 
-static void cancelling_a_finished_decision_gives_it_back(void **state)
+TEST("cancelling a finished decision gives it back")
 {
     struct rig rig;
     rig_open(&rig, 1, false);
@@ -253,7 +254,7 @@ static void cancel_the_others(struct rig *rig, struct weir_decision *decision)
     memset(others, 0, sizeof others);
 }
 
-static void done_may_cancel_decided_and_pending_ones_of_its_own_batch(void **state)
+TEST("done may cancel decided and pending ones of its own batch")
 {
     struct rig rig;
     rig_open(&rig, 4, false);
@@ -273,7 +274,7 @@ static void done_may_cancel_decided_and_pending_ones_of_its_own_batch(void **sta
     rig_close(&rig);
 }
 
-static void a_lease_that_nobody_will_learn_of_ends_at_once(void **state)
+TEST("a lease that nobody will learn of ends at once")
 {
     struct rig rig;
     rig_open(&rig, 4, false);
@@ -292,7 +293,7 @@ static void a_lease_that_nobody_will_learn_of_ends_at_once(void **state)
     rig_close(&rig);
 }
 
-static void done_may_cancel_another_that_expires_at_the_same_time(void **state)
+TEST("done may cancel another that expires at the same time")
 {
     struct rig rig;
     rig_open(&rig, 4, false);
@@ -317,7 +318,7 @@ static void queue_the_next(struct rig *rig, struct weir_decision *decision)
     rig_queue(rig, owner - 1, next_limit, "k", 1);
 }
 
-static void what_done_queues_is_decided_in_the_same_run(void **state)
+TEST("what done queues is decided in the same run")
 {
     struct rig rig;
     rig_open(&rig, 2, false);
@@ -331,7 +332,7 @@ static void what_done_queues_is_decided_in_the_same_run(void **state)
     rig_close(&rig);
 }
 
-static void a_run_ends_although_done_never_stops_queueing(void **state)
+TEST("a run ends although done never stops queueing")
 {
     struct rig rig;
     rig_open(&rig, 2, false);
@@ -345,7 +346,7 @@ static void a_run_ends_although_done_never_stops_queueing(void **state)
     rig_close(&rig);
 }
 
-static void an_empty_pool_gives_null_and_counts_it(void **state)
+TEST("an empty pool gives null and counts it")
 {
     struct rig rig;
     rig_open(&rig, 3, false);
@@ -357,7 +358,7 @@ static void an_empty_pool_gives_null_and_counts_it(void **state)
     rig_close(&rig);
 }
 
-static void the_decision_given_back_last_is_taken_first_and_is_empty_again(void **state)
+TEST("the decision given back last is taken first and is empty again")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -382,7 +383,7 @@ static void the_decision_given_back_last_is_taken_first_and_is_empty_again(void 
     rig_close(&rig);
 }
 
-static void a_pool_larger_than_the_limit_is_refused(void **state)
+TEST("a pool larger than the limit is refused")
 {
     struct fake_store *store = fake_store_open();
     struct weir_engine_options options = {.store = &store->base,
@@ -392,7 +393,7 @@ static void a_pool_larger_than_the_limit_is_refused(void **state)
     fake_store_close(store);
 }
 
-static void closing_cancels_what_is_pending_without_reporting_it(void **state)
+TEST("closing cancels what is pending without reporting it")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -408,7 +409,7 @@ static void closing_cancels_what_is_pending_without_reporting_it(void **state)
     fake_store_close(rig.local);
 }
 
-static void a_deadline_beyond_the_end_of_time_never_passes(void **state)
+TEST("a deadline beyond the end of time never passes")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -420,7 +421,7 @@ static void a_deadline_beyond_the_end_of_time_never_passes(void **state)
     rig_close(&rig);
 }
 
-static void every_decision_on_leases_gets_an_id_of_its_own(void **state)
+TEST("every decision on leases gets an id of its own")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -436,7 +437,7 @@ static void every_decision_on_leases_gets_an_id_of_its_own(void **state)
     rig_close(&rig);
 }
 
-static void kept_bytes_live_with_the_decision_until_its_memory_is_used_up(void **state)
+TEST("kept bytes live with the decision until its memory is used up")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -455,35 +456,4 @@ static void kept_bytes_live_with_the_decision_until_its_memory_is_used_up(void *
     rig_close(&rig);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(queued_decisions_reach_the_store_as_one_batch),
-        cmocka_unit_test(the_store_learns_of_a_decision_when_it_is_queued),
-        cmocka_unit_test(decisions_decided_at_once_are_reported_in_the_order_they_were_queued),
-        cmocka_unit_test(a_decision_without_checks_is_allowed),
-        cmocka_unit_test(a_run_with_nothing_queued_submits_nothing_but_flushes),
-        cmocka_unit_test(pending_decisions_are_reported_when_the_store_answers_in_its_order),
-        cmocka_unit_test(what_is_decided_at_once_does_not_wait_for_what_is_pending),
-        cmocka_unit_test(a_decision_fails_at_its_deadline_and_not_a_nanosecond_earlier),
-        cmocka_unit_test(deadlines_of_the_front_end_expire_in_their_own_order),
-        cmocka_unit_test(a_failed_answer_is_settled_and_reported_once),
-        cmocka_unit_test(cancelling_a_taken_decision_gives_it_back),
-        cmocka_unit_test(a_queued_decision_that_is_cancelled_never_reaches_the_store),
-        cmocka_unit_test(a_pending_decision_that_is_cancelled_is_forgotten_at_the_store),
-        cmocka_unit_test(cancelling_a_finished_decision_gives_it_back),
-        cmocka_unit_test(done_may_cancel_decided_and_pending_ones_of_its_own_batch),
-        cmocka_unit_test(a_lease_that_nobody_will_learn_of_ends_at_once),
-        cmocka_unit_test(done_may_cancel_another_that_expires_at_the_same_time),
-        cmocka_unit_test(what_done_queues_is_decided_in_the_same_run),
-        cmocka_unit_test(a_run_ends_although_done_never_stops_queueing),
-        cmocka_unit_test(an_empty_pool_gives_null_and_counts_it),
-        cmocka_unit_test(the_decision_given_back_last_is_taken_first_and_is_empty_again),
-        cmocka_unit_test(a_pool_larger_than_the_limit_is_refused),
-        cmocka_unit_test(closing_cancels_what_is_pending_without_reporting_it),
-        cmocka_unit_test(a_deadline_beyond_the_end_of_time_never_passes),
-        cmocka_unit_test(every_decision_on_leases_gets_an_id_of_its_own),
-        cmocka_unit_test(kept_bytes_live_with_the_decision_until_its_memory_is_used_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

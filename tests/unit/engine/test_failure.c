@@ -4,6 +4,7 @@
 
 #include "engine/failure.h"
 #include "rig.h"
+#include "test.h"
 
 struct parts {
     struct rig rig;
@@ -72,7 +73,7 @@ static uint64_t used(struct parts *p, const char *key)
     return 2 - report.remaining;
 }
 
-static void open_admits_uncharged_and_reports_a_fresh_limit(void **state)
+TEST("open admits uncharged and reports a fresh limit")
 {
     struct parts p;
     open_parts(&p, true);
@@ -89,7 +90,7 @@ static void open_admits_uncharged_and_reports_a_fresh_limit(void **state)
     rig_close(&p.rig);
 }
 
-static void closed_denies_and_asks_to_come_back_in_a_second(void **state)
+TEST("closed denies and asks to come back in a second")
 {
     struct parts p;
     open_parts(&p, true);
@@ -104,7 +105,7 @@ static void closed_denies_and_asks_to_come_back_in_a_second(void **state)
     rig_close(&p.rig);
 }
 
-static void local_is_decided_and_charged_at_the_local_store(void **state)
+TEST("local is decided and charged at the local store")
 {
     struct parts p;
     open_parts(&p, true);
@@ -122,7 +123,7 @@ static void local_is_decided_and_charged_at_the_local_store(void **state)
     rig_close(&p.rig);
 }
 
-static void a_node_decides_its_part_of_the_limit_and_tells_that(void **state)
+TEST("a node decides its part of the limit and tells that")
 {
     struct parts p;
     open_parts(&p, true);
@@ -145,10 +146,9 @@ static void a_node_decides_its_part_of_the_limit_and_tells_that(void **state)
     rig_close(&p.rig);
 }
 
-static void a_scale_leaves_its_percentage_of_the_part_of_a_node(void **state)
+TEST("a scale leaves its percentage of the part of a node")
 {
     struct parts p;
-    (void)state;
     open_parts(&p, true);
     struct weir_limit whole = rig_limit(WEIR_FIXED_WINDOW, 20, SECOND);
     static struct weir_answer answer;
@@ -170,7 +170,7 @@ static void a_scale_leaves_its_percentage_of_the_part_of_a_node(void **state)
     rig_close(&p.rig);
 }
 
-static void local_without_a_local_store_is_open(void **state)
+TEST("local without a local store is open")
 {
     struct parts p;
     open_parts(&p, false);
@@ -180,7 +180,7 @@ static void local_without_a_local_store_is_open(void **state)
     rig_close(&p.rig);
 }
 
-static void local_checks_of_one_decision_are_all_or_nothing(void **state)
+TEST("local checks of one decision are all or nothing")
 {
     struct parts p;
     open_parts(&p, true);
@@ -196,7 +196,7 @@ static void local_checks_of_one_decision_are_all_or_nothing(void **state)
     rig_close(&p.rig);
 }
 
-static void a_closed_check_keeps_the_local_ones_from_being_charged(void **state)
+TEST("a closed check keeps the local ones from being charged")
 {
     struct parts p;
     open_parts(&p, true);
@@ -210,7 +210,7 @@ static void a_closed_check_keeps_the_local_ones_from_being_charged(void **state)
     rig_close(&p.rig);
 }
 
-static void a_closed_shadow_check_denies_nobody(void **state)
+TEST("a closed shadow check denies nobody")
 {
     struct parts p;
     open_parts(&p, true);
@@ -222,7 +222,7 @@ static void a_closed_shadow_check_denies_nobody(void **state)
     rig_close(&p.rig);
 }
 
-static void checks_without_a_state_keep_their_verdict(void **state)
+TEST("checks without a state keep their verdict")
 {
     struct parts p;
     open_parts(&p, true);
@@ -237,7 +237,7 @@ static void checks_without_a_state_keep_their_verdict(void **state)
     rig_close(&p.rig);
 }
 
-static void peeking_charges_nothing_anywhere(void **state)
+TEST("peeking charges nothing anywhere")
 {
     struct parts p;
     open_parts(&p, true);
@@ -247,7 +247,7 @@ static void peeking_charges_nothing_anywhere(void **state)
     rig_close(&p.rig);
 }
 
-static void under_each_every_check_stands_on_its_own(void **state)
+TEST("under each each check decides alone")
 {
     struct parts p;
     open_parts(&p, true);
@@ -258,7 +258,7 @@ static void under_each_every_check_stands_on_its_own(void **state)
     rig_close(&p.rig);
 }
 
-static void under_quota_one_admitted_check_is_enough(void **state)
+TEST("under quota one admitted check is enough")
 {
     struct parts p;
     open_parts(&p, true);
@@ -271,7 +271,7 @@ static void under_quota_one_admitted_check_is_enough(void **state)
     rig_close(&p.rig);
 }
 
-static void a_delay_counts_only_where_the_request_goes_on_and_is_not_shadow(void **state)
+TEST("a delay counts only where the request continues and is not shadow")
 {
     struct parts p;
     open_parts(&p, true);
@@ -288,7 +288,7 @@ static void a_delay_counts_only_where_the_request_goes_on_and_is_not_shadow(void
     rig_close(&p.rig);
 }
 
-static void a_deadline_settles_every_decision_by_its_own_rule(void **state)
+TEST("a deadline settles every decision by its own rule")
 {
     struct parts p;
     open_parts(&p, true);
@@ -313,11 +313,10 @@ static void a_deadline_settles_every_decision_by_its_own_rule(void **state)
 
 /* What was charged is at the store: a credit here would admit more than the limit while it is away.
  */
-static void a_refund_gives_back_nothing_in_another_place(void **state)
+TEST("a refund gives back nothing in another place")
 {
     static const char *const all[] = {"l.", "o.", "c.", "l.o.c.", "lsl."};
     struct parts p;
-    (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         open_parts(&p, true);
         for (int n = 0; n < 3; n++) /* the third is denied here */
@@ -337,10 +336,9 @@ static void a_refund_gives_back_nothing_in_another_place(void **state)
 
 /* A store that fails inside submit (a state file beside a neighbour that is stopped) is settled in
  * its batch, in order. */
-static void what_fails_at_once_is_settled_at_once(void **state)
+TEST("what fails at once is settled at once")
 {
     struct parts p;
-    (void)state;
     open_parts(&p, true);
     p.rig.store->fails_at_once = WEIR_ERR_BUSY;
     struct weir_decision *d[3];
@@ -363,10 +361,9 @@ static void what_fails_at_once_is_settled_at_once(void **state)
 }
 
 /* An operation on states has no on_store_error: it is not done, and has an error. */
-static void an_operation_that_fails_at_once_says_so(void **state)
+TEST("an operation that fails at once says so")
 {
     struct parts p;
-    (void)state;
     open_parts(&p, true);
     p.rig.store->fails_at_once = WEIR_ERR_BUSY;
     struct weir_decision *d = rig_take(&p.rig, 1);
@@ -382,10 +379,9 @@ static void an_operation_that_fails_at_once_says_so(void **state)
 }
 
 /* The local store beside a remote one is a table too, which a stopped neighbour may hold. */
-static void where_the_local_store_fails_too_its_checks_are_open(void **state)
+TEST("where the local store fails too its checks are open")
 {
     struct parts p;
-    (void)state;
     open_parts(&p, true);
     p.rig.local->fails_at_once = WEIR_ERR_BUSY;
     struct weir_decision *d = settle_failed(&p, WEIR_OP_DECIDE, WEIR_POLICY_ALL, "l.");
@@ -398,28 +394,4 @@ static void where_the_local_store_fails_too_its_checks_are_open(void **state)
     rig_close(&p.rig);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(open_admits_uncharged_and_reports_a_fresh_limit),
-        cmocka_unit_test(closed_denies_and_asks_to_come_back_in_a_second),
-        cmocka_unit_test(local_is_decided_and_charged_at_the_local_store),
-        cmocka_unit_test(a_node_decides_its_part_of_the_limit_and_tells_that),
-        cmocka_unit_test(a_scale_leaves_its_percentage_of_the_part_of_a_node),
-        cmocka_unit_test(local_without_a_local_store_is_open),
-        cmocka_unit_test(local_checks_of_one_decision_are_all_or_nothing),
-        cmocka_unit_test(a_closed_check_keeps_the_local_ones_from_being_charged),
-        cmocka_unit_test(a_closed_shadow_check_denies_nobody),
-        cmocka_unit_test(checks_without_a_state_keep_their_verdict),
-        cmocka_unit_test(peeking_charges_nothing_anywhere),
-        cmocka_unit_test(under_each_every_check_stands_on_its_own),
-        cmocka_unit_test(under_quota_one_admitted_check_is_enough),
-        cmocka_unit_test(a_delay_counts_only_where_the_request_goes_on_and_is_not_shadow),
-        cmocka_unit_test(a_deadline_settles_every_decision_by_its_own_rule),
-        cmocka_unit_test(a_refund_gives_back_nothing_in_another_place),
-        cmocka_unit_test(what_fails_at_once_is_settled_at_once),
-        cmocka_unit_test(an_operation_that_fails_at_once_says_so),
-        cmocka_unit_test(where_the_local_store_fails_too_its_checks_are_open),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Request hooks: the masks of steps are those of the hooks' own tables. */
 #include "engine/hook.h"
+#include "test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,10 +9,9 @@
 
 #include <cmocka.h>
 
-static void the_masks_of_steps_name_the_hooks_that_have_them(void **state)
+TEST("the masks of steps name the hooks that have them")
 {
     uint32_t again = 0, decided = 0, counted = 0, told = 0;
-    (void)state;
     for (unsigned i = 0; i < WEIR_HOOKS; i++) {
         const struct weir_hook *hook = weir_hook_at((enum weir_hook_number)i);
         assert_non_null(hook);
@@ -26,10 +26,4 @@ static void the_masks_of_steps_name_the_hooks_that_have_them(void **state)
     assert_int_equal(told, WEIR_HOOKS_TOLD);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_masks_of_steps_name_the_hooks_that_have_them),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

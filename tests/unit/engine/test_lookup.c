@@ -11,6 +11,7 @@
 #include "feature/reserve/engine/reservation.h"
 #include "rig.h"
 #include "rules/source.h"
+#include "test.h"
 
 void *__wrap_malloc(size_t size);
 void *__real_malloc(size_t size);
@@ -109,7 +110,7 @@ static void run(struct scene *scene)
     weir_engine_run(scene->rig.engine, START);
 }
 
-static void a_decision_waits_until_it_is_known_who_is_calling(void **state)
+TEST("a decision waits until it is known who is calling")
 {
     struct scene s;
     scene_open(&s);
@@ -138,7 +139,7 @@ static void a_decision_waits_until_it_is_known_who_is_calling(void **state)
     scene_close(&s);
 }
 
-static void a_key_that_is_nobodys_is_passed_over_for_the_next_source(void **state)
+TEST("a key that is nobodys is skipped for the next source")
 {
     struct scene s;
     scene_open(&s);
@@ -159,7 +160,7 @@ static void a_key_that_is_nobodys_is_passed_over_for_the_next_source(void **stat
     scene_close(&s);
 }
 
-static void all_that_wait_for_one_key_are_reported_in_their_order(void **state)
+TEST("all that wait for one key are reported in their order")
 {
     struct scene s;
     scene_open(&s);
@@ -177,7 +178,7 @@ static void all_that_wait_for_one_key_are_reported_in_their_order(void **state)
     scene_close(&s);
 }
 
-static void one_that_is_cancelled_leaves_and_returns_to_the_pool(void **state)
+TEST("one that is cancelled leaves and returns to the pool")
 {
     struct scene s;
     scene_open(&s);
@@ -197,7 +198,7 @@ static void one_that_is_cancelled_leaves_and_returns_to_the_pool(void **state)
     scene_close(&s);
 }
 
-static void a_reset_is_done_although_nobody_waits_for_it_any_more(void **state)
+TEST("a reset is done although nobody waits for it any more")
 {
     struct scene s;
     scene_open(&s);
@@ -222,7 +223,7 @@ static void a_reset_is_done_although_nobody_waits_for_it_any_more(void **state)
     scene_close(&s);
 }
 
-static void what_the_rules_refuse_late_is_said_in_the_same_words(void **state)
+TEST("what the rules refuse late is said in the same words")
 {
     struct scene s;
     struct weir_reason at_once = {""};
@@ -244,7 +245,7 @@ static void what_the_rules_refuse_late_is_said_in_the_same_words(void **state)
     scene_close(&s);
 }
 
-static void a_directory_that_cannot_find_out_may_have_requests_refused(void **state)
+TEST("a directory that cannot find out may have requests refused")
 {
     struct scene s;
     struct weir_reason at_once = {""};
@@ -260,7 +261,7 @@ static void a_directory_that_cannot_find_out_may_have_requests_refused(void **st
 }
 
 /* Only a trusted request may say its class. */
-static void whether_a_request_is_trusted_is_remembered_meanwhile(void **state)
+TEST("whether a request is trusted is remembered meanwhile")
 {
     static const char text[] =
         "identities: redis://127.0.0.1:6379\n"
@@ -270,7 +271,6 @@ static void whether_a_request_is_trusted_is_remembered_meanwhile(void **state)
         "plans: {free: {}}\n"
         "default_plan: free\n";
     struct scene s;
-    (void)state;
     scene_open_with(&s, text);
     for (int i = 0; i < 2; i++) {
         s.trusted = i == 1;
@@ -284,7 +284,7 @@ static void whether_a_request_is_trusted_is_remembered_meanwhile(void **state)
     scene_close(&s);
 }
 
-static void an_idempotency_key_is_remembered_meanwhile(void **state)
+TEST("an idempotency key is remembered meanwhile")
 {
     struct scene s;
     struct weir_reason reason = {""};
@@ -309,7 +309,7 @@ static void an_idempotency_key_is_remembered_meanwhile(void **state)
     scene_close(&s);
 }
 
-static void a_reservation_is_remembered_meanwhile_and_may_be_refused(void **state)
+TEST("a reservation is remembered meanwhile and may be refused")
 {
     struct scene s;
     struct weir_reason reason = {""};
@@ -334,7 +334,7 @@ static void a_reservation_is_remembered_meanwhile_and_may_be_refused(void **stat
     scene_close(&s);
 }
 
-static void a_reload_meanwhile_changes_nothing_for_those_that_wait(void **state)
+TEST("a reload meanwhile changes nothing for those that wait")
 {
     static const char other[] = "version: 1\n"
                                 "identities: redis://127.0.0.1:6379\n"
@@ -359,7 +359,7 @@ static void a_reload_meanwhile_changes_nothing_for_those_that_wait(void **state)
     scene_close(&s);
 }
 
-static void an_engine_ends_while_decisions_wait(void **state)
+TEST("an engine ends while decisions wait")
 {
     struct scene s;
     scene_open(&s);
@@ -372,7 +372,7 @@ static void an_engine_ends_while_decisions_wait(void **state)
     scene_close(&s);
 }
 
-static void a_decision_that_is_only_looked_up_is_the_front_ends_again(void **state)
+TEST("a decision that is only looked up is the front ends again")
 {
     struct scene s;
     scene_open(&s);
@@ -397,7 +397,7 @@ static void a_decision_that_is_only_looked_up_is_the_front_ends_again(void **sta
     scene_close(&s);
 }
 
-static void where_no_more_may_wait_the_directory_is_hurried(void **state)
+TEST("where no more may wait the directory is hurried")
 {
     struct scene s;
     scene_open(&s);
@@ -414,7 +414,7 @@ static void where_no_more_may_wait_the_directory_is_hurried(void **state)
     scene_close(&s);
 }
 
-static void without_memory_or_with_too_much_to_copy_too(void **state)
+TEST("without memory or with too much to copy too")
 {
     struct scene s;
     scene_open(&s);
@@ -443,7 +443,7 @@ static void without_memory_or_with_too_much_to_copy_too(void **state)
     scene_close(&s);
 }
 
-static void who_is_asked_for_again_and_again_is_not_waited_for_for_ever(void **state)
+TEST("who is asked for again and again is not waited for for ever")
 {
     struct scene s;
     scene_open(&s);
@@ -461,7 +461,7 @@ static void who_is_asked_for_again_and_again_is_not_waited_for_for_ever(void **s
 }
 
 /* A warning tells of the caller once the store has answered. */
-static void who_is_warned_outlives_what_the_directory_knew(void **state)
+TEST("who is warned outlives what the directory knew")
 {
     static const char text[] = "version: 1\n"
                                "identities: redis://127.0.0.1:6379\n"
@@ -491,26 +491,4 @@ static void who_is_warned_outlives_what_the_directory_knew(void **state)
     scene_close(&s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_decision_waits_until_it_is_known_who_is_calling),
-        cmocka_unit_test(a_key_that_is_nobodys_is_passed_over_for_the_next_source),
-        cmocka_unit_test(all_that_wait_for_one_key_are_reported_in_their_order),
-        cmocka_unit_test(one_that_is_cancelled_leaves_and_returns_to_the_pool),
-        cmocka_unit_test(a_reset_is_done_although_nobody_waits_for_it_any_more),
-        cmocka_unit_test(what_the_rules_refuse_late_is_said_in_the_same_words),
-        cmocka_unit_test(a_directory_that_cannot_find_out_may_have_requests_refused),
-        cmocka_unit_test(whether_a_request_is_trusted_is_remembered_meanwhile),
-        cmocka_unit_test(an_idempotency_key_is_remembered_meanwhile),
-        cmocka_unit_test(a_reservation_is_remembered_meanwhile_and_may_be_refused),
-        cmocka_unit_test(a_reload_meanwhile_changes_nothing_for_those_that_wait),
-        cmocka_unit_test(an_engine_ends_while_decisions_wait),
-        cmocka_unit_test(a_decision_that_is_only_looked_up_is_the_front_ends_again),
-        cmocka_unit_test(where_no_more_may_wait_the_directory_is_hurried),
-        cmocka_unit_test(without_memory_or_with_too_much_to_copy_too),
-        cmocka_unit_test(who_is_asked_for_again_and_again_is_not_waited_for_for_ever),
-        cmocka_unit_test(who_is_warned_outlives_what_the_directory_knew),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

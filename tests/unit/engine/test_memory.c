@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "rig.h"
+#include "test.h"
 
 static int fails_in = -1; /* allocations from now until one fails; -1: none does */
 
@@ -42,7 +43,7 @@ static const char two[] = "version: 1\nlimits:\n  - { name: a, key: [], rate: 1/
 static const char warns[] = "version: 1\nlimits:\n"
                             "  - { name: a, key: [], rate: 1/s, warn_at: 80% }\n";
 
-static void opening_fails_cleanly_at_each_allocation(void **state)
+TEST("opening fails cleanly at each allocation")
 {
     struct weir_rules *rules = rig_rules(one);
     struct fake_store *store = fake_store_open();
@@ -69,7 +70,7 @@ static void nobody_warns(void *context, const struct weir_warning *warning)
 {
 }
 
-static void rules_that_warn_fail_cleanly_at_each_allocation(void **state)
+TEST("rules that warn fail cleanly at each allocation")
 {
     struct weir_rules *plain = rig_rules(one), *warning = rig_rules(warns);
     struct fake_store *store = fake_store_open();
@@ -102,7 +103,7 @@ static void rules_that_warn_fail_cleanly_at_each_allocation(void **state)
     weir_rules_unref(warning);
 }
 
-static void swapping_rules_without_memory_keeps_the_old_ones(void **state)
+TEST("swapping rules without memory keeps the old ones")
 {
     struct weir_rules *before = rig_rules(one), *after = rig_rules(two);
     struct rig rig;
@@ -128,12 +129,4 @@ static void swapping_rules_without_memory_keeps_the_old_ones(void **state)
     weir_rules_unref(after);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(opening_fails_cleanly_at_each_allocation),
-        cmocka_unit_test(rules_that_warn_fail_cleanly_at_each_allocation),
-        cmocka_unit_test(swapping_rules_without_memory_keeps_the_old_ones),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -8,6 +8,7 @@
 #include "draw.h"
 #include "rig.h"
 #include "table/table.h"
+#include "test.h"
 
 #define LIMITS 12
 #define KEYS 40 /* of each limit; few, so that they run full and empty again */
@@ -272,7 +273,7 @@ static uint64_t advance(uint64_t now_ns)
     }
 }
 
-static void decisions_over_the_table_equal_those_made_on_plain_memory(void **state)
+TEST_WITH(setup, teardown, "decisions over the table equal those made on plain memory")
 {
     uint64_t now_ns = START, lease = 1, denied = 0, decided = 0;
     random_state = 88172645463325252U;
@@ -309,11 +310,4 @@ static void decisions_over_the_table_equal_those_made_on_plain_memory(void **sta
     assert_int_equal(err, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(decisions_over_the_table_equal_those_made_on_plain_memory,
-                                        setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -5,6 +5,7 @@
 
 #include "core/bytes.h"
 #include "rig.h"
+#include "test.h"
 
 static const char rules_text[] = "version: 1\n"
                                  "idempotency: {life: 1min}\n"
@@ -43,7 +44,7 @@ static struct weir_decision *ask(struct rig *rig, const char *path, uint64_t cos
     return d;
 }
 
-static void a_repeat_charges_nothing_and_no_answer_tells_of_the_record(void **state)
+TEST("a repeat charges nothing and no answer tells of the record")
 {
     struct rig rig;
     rig_open_text(&rig, rules_text);
@@ -61,7 +62,7 @@ static void a_repeat_charges_nothing_and_no_answer_tells_of_the_record(void **st
     rig_close(&rig);
 }
 
-static void another_key_cost_or_caller_is_another_request(void **state)
+TEST("another key cost or caller is another request")
 {
     struct rig rig;
     rig_open_text(&rig, rules_text);
@@ -80,7 +81,7 @@ static void another_key_cost_or_caller_is_another_request(void **state)
     rig_close(&rig);
 }
 
-static void a_repeat_gets_the_same_lease_and_dropping_one_keeps_it(void **state)
+TEST("a repeat gets the same lease and dropping one keeps it")
 {
     struct rig rig;
     char first[WEIR_LEASE_TOKEN_MAX];
@@ -102,7 +103,7 @@ static void a_repeat_gets_the_same_lease_and_dropping_one_keeps_it(void **state)
     rig_close(&rig);
 }
 
-static void a_request_without_a_state_needs_no_record(void **state)
+TEST("a request without a state needs no record")
 {
     struct rig rig;
     rig_open_text(&rig, "version: 1\nlimits:\n- {name: all, key: [], rate: unlimited}\n");
@@ -110,7 +111,7 @@ static void a_request_without_a_state_needs_no_record(void **state)
     rig_close(&rig);
 }
 
-static void beside_32_limits_there_is_no_room_for_a_record(void **state)
+TEST("beside 32 limits there is no room for a record")
 {
     struct rig rig;
     char text[8192] = "version: 1\nlimits:\n";
@@ -135,7 +136,7 @@ static void beside_32_limits_there_is_no_room_for_a_record(void **state)
 }
 
 /* Two nodes on one store: secrets differ, and the name of the record does not. */
-static void nodes_that_share_a_store_name_a_record_alike(void **state)
+TEST("nodes that share a store name a record alike")
 {
     static const uint64_t secrets[2][2] = {{1, 2}, {3, 4}};
     static struct weir_scratch scratch[2];
@@ -174,7 +175,7 @@ static void nodes_that_share_a_store_name_a_record_alike(void **state)
 
 /* --- Where the store fails -------------------------------------------------------------------- */
 
-static void where_the_store_fails_this_node_charges_once_by_itself(void **state)
+TEST("where the store fails this node charges once by itself")
 {
     struct rig rig;
     struct weir_rules *rules = rig_rules(rules_text);
@@ -196,7 +197,7 @@ static void where_the_store_fails_this_node_charges_once_by_itself(void **state)
     weir_rules_unref(rules);
 }
 
-static void open_and_closed_checks_leave_no_record(void **state)
+TEST("open and closed checks leave no record")
 {
     struct rig rig;
     struct weir_rules *rules = rig_rules(rules_text);
@@ -218,17 +219,4 @@ static void open_and_closed_checks_leave_no_record(void **state)
     weir_rules_unref(rules);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_repeat_charges_nothing_and_no_answer_tells_of_the_record),
-        cmocka_unit_test(another_key_cost_or_caller_is_another_request),
-        cmocka_unit_test(a_repeat_gets_the_same_lease_and_dropping_one_keeps_it),
-        cmocka_unit_test(a_request_without_a_state_needs_no_record),
-        cmocka_unit_test(beside_32_limits_there_is_no_room_for_a_record),
-        cmocka_unit_test(nodes_that_share_a_store_name_a_record_alike),
-        cmocka_unit_test(where_the_store_fails_this_node_charges_once_by_itself),
-        cmocka_unit_test(open_and_closed_checks_leave_no_record),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

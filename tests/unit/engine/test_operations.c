@@ -4,6 +4,7 @@
 
 #include "engine/token/lease_token.h"
 #include "rig.h"
+#include "test.h"
 
 static struct weir_answer answer;
 static char lease[WEIR_LEASE_TOKEN_MAX];
@@ -34,7 +35,7 @@ static bool is_free(struct rig *rig, const struct weir_limit *slots, uint64_t no
     return d->verdict == WEIR_ALLOWED;
 }
 
-static void a_look_tells_when_and_a_reset_forgets(void **state)
+TEST("a look tells when and a reset forgets")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -54,7 +55,7 @@ static void a_look_tells_when_and_a_reset_forgets(void **state)
     rig_close(&rig);
 }
 
-static void where_the_store_fails_an_operation_says_so_whatever_the_rule(void **state)
+TEST("where the store fails an operation says so whatever the rule")
 {
     struct rig rig;
     rig_open(&rig, 0, true);
@@ -76,7 +77,7 @@ static void where_the_store_fails_an_operation_says_so_whatever_the_rule(void **
     rig_close(&rig);
 }
 
-static void a_token_names_the_state_so_that_any_node_ends_its_lease(void **state)
+TEST("a token names the state so that any node ends its lease")
 {
     struct rig rig;
     rig_open_elsewhere(&rig, NULL);
@@ -99,7 +100,7 @@ static void a_token_names_the_state_so_that_any_node_ends_its_lease(void **state
     rig_close(&rig);
 }
 
-static void a_lease_of_the_table_is_found_beside_another_store(void **state)
+TEST("a lease of the table is found beside another store")
 {
     struct rig before, after;
     rig_open(&before, 0, false);
@@ -121,7 +122,7 @@ static uint64_t an_hour_ahead(const struct weir_store *store, uint64_t now_ns)
     return now_ns + 3600 * SECOND;
 }
 
-static void a_lease_has_lasted_by_the_clock_of_its_store(void **state)
+TEST("a lease has lasted by the clock of its store")
 {
     static const struct {
         enum weir_lease_token_place place;
@@ -152,7 +153,7 @@ static void a_lease_has_lasted_by_the_clock_of_its_store(void **state)
     rig_close(&rig);
 }
 
-static void a_reply_that_was_not_written_ends_its_lease(void **state)
+TEST("a reply that was not written ends its lease")
 {
     struct rig rig;
     rig_open(&rig, 0, false);
@@ -165,7 +166,7 @@ static void a_reply_that_was_not_written_ends_its_lease(void **state)
     rig_close(&rig);
 }
 
-static void an_operation_is_done_though_its_asker_is_gone(void **state)
+TEST("an operation is done though its asker is gone")
 {
     struct rig rig;
     rig_open(&rig, 8, false);
@@ -192,7 +193,7 @@ static void an_operation_is_done_though_its_asker_is_gone(void **state)
     rig_close(&rig);
 }
 
-static void what_nobody_waits_for_gives_itself_back_when_it_is_late(void **state)
+TEST("what nobody waits for gives itself back when it is late")
 {
     struct rig rig;
     rig_open(&rig, 2, false);
@@ -208,17 +209,4 @@ static void what_nobody_waits_for_gives_itself_back_when_it_is_late(void **state
     rig_close(&rig);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_look_tells_when_and_a_reset_forgets),
-        cmocka_unit_test(where_the_store_fails_an_operation_says_so_whatever_the_rule),
-        cmocka_unit_test(a_token_names_the_state_so_that_any_node_ends_its_lease),
-        cmocka_unit_test(a_lease_of_the_table_is_found_beside_another_store),
-        cmocka_unit_test(a_lease_has_lasted_by_the_clock_of_its_store),
-        cmocka_unit_test(a_reply_that_was_not_written_ends_its_lease),
-        cmocka_unit_test(an_operation_is_done_though_its_asker_is_gone),
-        cmocka_unit_test(what_nobody_waits_for_gives_itself_back_when_it_is_late),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

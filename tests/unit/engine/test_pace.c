@@ -9,6 +9,7 @@
 #include "structured_list.h"
 #include "table/table.h"
 #include "table_rig.h"
+#include "test.h"
 #include "wire/http/ratelimit_headers.h"
 
 #define WINDOWS 20
@@ -153,7 +154,7 @@ static void check_pace(const struct pace *pace)
     }
 }
 
-static void who_paces_r_by_t_gets_95_percent_and_is_never_denied(void **state)
+TEST("who paces r by t gets 95 percent and is never denied")
 {
     static const struct pace paces[] = {
         {"rate: 5/min", 5, 60, 95},
@@ -184,7 +185,7 @@ static void who_paces_r_by_t_gets_95_percent_and_is_never_denied(void **state)
 }
 
 /* What docs/http-api.md says of it. */
-static void whole_seconds_cost_a_fast_or_shallow_limit_more(void **state)
+TEST("whole seconds cost a fast or shallow limit more")
 {
     static const struct pace paces[] = {
         {"rate: 100/min", 100, 60, 90},
@@ -198,11 +199,4 @@ static void whole_seconds_cost_a_fast_or_shallow_limit_more(void **state)
         check_pace(&paces[i]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_paces_r_by_t_gets_95_percent_and_is_never_denied),
-        cmocka_unit_test(whole_seconds_cost_a_fast_or_shallow_limit_more),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -14,6 +14,7 @@
 #include "rules/source.h"
 #include "table_rig.h"
 #include "temporary.h"
+#include "test.h"
 
 #define MINUTE (60 * SECOND)
 #define HOUR (60 * MINUTE)
@@ -250,7 +251,7 @@ static void ask(uint32_t user, uint64_t cost)
     weir_engine_release(world.engine, decision);
 }
 
-static void what_was_used_stays_used_whatever_changes(void **state)
+TEST("what was used stays used whatever changes")
 {
     open_world();
     for (int step = 0; step < STEPS; step++) {
@@ -269,10 +270,4 @@ static void what_was_used_stays_used_whatever_changes(void **state)
     assert_true(world.changes > STEPS / 20 && world.others > STEPS / 20);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_used_stays_used_whatever_changes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -5,6 +5,7 @@
 
 #include "draw.h"
 #include "rig.h"
+#include "test.h"
 
 #define POOL 48
 
@@ -103,7 +104,7 @@ static void store_acts(void)
         fake_store_answer(rig.store, index);
 }
 
-static void whatever_happens_every_decision_is_reported_once_or_cancelled(void **state)
+TEST("whatever happens every decision is reported once or cancelled")
 {
     rig_open(&rig, POOL, true);
     rig.on_done = result;
@@ -143,10 +144,4 @@ static void whatever_happens_every_decision_is_reported_once_or_cancelled(void *
     rig_close(&rig);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whatever_happens_every_decision_is_reported_once_or_cancelled),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -9,6 +9,7 @@
 #include "feature/reserve/engine/reservation.h"
 #include "rig.h"
 #include "table_rig.h"
+#include "test.h"
 
 #define MINUTE (60 * SECOND)
 #define CAPACITY 1000
@@ -249,9 +250,8 @@ static void forget_old(void)
             world.open[i - 1] = world.open[--world.open_count];
 }
 
-static void random_orders_equal_the_model(void **state)
+TEST_WITH(open_world, close_world, "random orders equal the model")
 {
-    (void)state;
     for (uint32_t step = 0; step < STEPS; step++) {
         uint64_t what = draw(16);
         if (what < 6 && world.open_count < OPEN_MAX) {
@@ -299,10 +299,9 @@ static uint64_t left_in_bucket(void)
     return report.remaining;
 }
 
-static void what_was_charged_at_a_scale_is_settled_by_the_same_weight(void **state)
+TEST_WITH(open_world, close_world, "what was charged at a scale is settled by the same weight")
 {
     struct weir_settled settled;
-    (void)state;
     reserve_at_half(100);
     assert_int_equal(left_in_bucket(), CAPACITY - 200);
     assert_int_equal(settle(&world.open[0], WEIR_SETTLE_COST, 30, &settled), 0);
@@ -315,9 +314,8 @@ static void what_was_charged_at_a_scale_is_settled_by_the_same_weight(void **sta
     assert_int_equal(left_in_bucket(), CAPACITY - 360);
 }
 
-static void a_settlement_that_nobody_waits_for_is_done(void **state)
+TEST_WITH(open_world, close_world, "a settlement that nobody waits for is done")
 {
-    (void)state;
     assert_true(reserve(100) && model_reserve(100));
     const struct weir_settle truth = {.how = WEIR_SETTLE_RELEASE};
     struct weir_bytes token = {world.open[0].token, world.open[0].size};
@@ -334,9 +332,8 @@ static void a_settlement_that_nobody_waits_for_is_done(void **state)
 
 /* The record of a settlement must be there as long as a release is accepted: so a process that was
  * stopped for hours gives nothing back a second time. */
-static void a_release_is_refused_before_the_record_goes(void **state)
+TEST_WITH(open_world, close_world, "a release is refused before the record goes")
 {
-    (void)state;
     struct weir_settled settled;
     struct open_reservation *r = &world.open[0];
     uint64_t grace_ns = weir_settled_grace_ns(LIFE);
@@ -374,13 +371,12 @@ static void fill(struct weir_reservation *r, uint8_t place, uint16_t count)
                                              .unit = i};
 }
 
-static void a_token_says_what_was_written_and_nothing_else(void **state)
+TEST("a token says what was written and nothing else")
 {
     static const uint64_t secret[2] = {1, 2}, other[2] = {1, 3};
     struct weir_reservation r, read;
     unsigned char bytes[WEIR_RESERVATION_BYTES_MAX];
     char text[WEIR_RESERVATION_TEXT_MAX + 1];
-    (void)state;
     for (uint8_t place = 0; place < WEIR_LEASE_TOKEN_PLACES; place++) {
         for (uint16_t count = 0; count < WEIR_CHECKS_MAX; count++) {
             fill(&r, place, count);
@@ -407,13 +403,12 @@ static void a_token_says_what_was_written_and_nothing_else(void **state)
     }
 }
 
-static void a_token_that_was_changed_anywhere_is_none(void **state)
+TEST("a token that was changed anywhere is none")
 {
     static const uint64_t secret[2] = {1, 2};
     struct weir_reservation r, read;
     unsigned char bytes[WEIR_RESERVATION_BYTES_MAX];
     char text[WEIR_RESERVATION_TEXT_MAX];
-    (void)state;
     fill(&r, WEIR_LEASE_TOKEN_TABLE, 2);
     long size = weir_reservation_write(&r, secret, text);
     for (long i = 0; i < size; i++) {
@@ -429,13 +424,12 @@ static void a_token_that_was_changed_anywhere_is_none(void **state)
     }
 }
 
-static void a_token_says_what_strikes_it_may_be(void **state)
+TEST("a token says what strikes it may be")
 {
     static const uint64_t secret[2] = {1, 2};
     struct weir_reservation r, read;
     unsigned char bytes[WEIR_RESERVATION_BYTES_MAX];
     char text[WEIR_RESERVATION_TEXT_MAX];
-    (void)state;
     fill(&r, WEIR_LEASE_TOKEN_TABLE, 2);
     r.strikes.count = 3;
     r.strikes.strikes[0] =
@@ -469,10 +463,9 @@ static void a_token_says_what_strikes_it_may_be(void **state)
     assert_memory_equal(strikes[2].value.data, "ann", 3);
 }
 
-static void a_token_says_whose_request_it_was(void **state)
+TEST("a token says whose request it was")
 {
     static const uint64_t secret[2] = {1, 2};
-    (void)state;
     for (int strikes = 0; strikes < 2; strikes++) {
         struct weir_reservation r, read;
         unsigned char bytes[WEIR_RESERVATION_BYTES_MAX];
@@ -493,13 +486,12 @@ static void a_token_says_whose_request_it_was(void **state)
 }
 
 /* As nodes of before penalties write and read them. */
-static void a_token_without_strikes_is_of_version_4(void **state)
+TEST("a token without strikes is of version 4")
 {
     static const uint64_t secret[2] = {1, 2};
     struct weir_reservation r, read;
     unsigned char bytes[WEIR_RESERVATION_BYTES_MAX];
     char text[WEIR_RESERVATION_TEXT_MAX];
-    (void)state;
     fill(&r, WEIR_LEASE_TOKEN_TABLE, 2);
     long size = weir_reservation_write(&r, secret, text);
     assert_true(
@@ -508,13 +500,12 @@ static void a_token_without_strikes_is_of_version_4(void **state)
     assert_int_equal(read.strikes.count, 0);
 }
 
-static void keys_that_are_too_long_together_are_refused(void **state)
+TEST("keys that are too long together are refused")
 {
     static const uint64_t secret[2] = {1, 2};
     static const char key[2000];
     struct weir_reservation r;
     char text[WEIR_RESERVATION_TEXT_MAX];
-    (void)state;
     fill(&r, WEIR_LEASE_TOKEN_REMOTE, 1);
     r.caller = 1;
     r.parts[0].key =
@@ -525,22 +516,4 @@ static void keys_that_are_too_long_together_are_refused(void **state)
     assert_int_equal(weir_reservation_write(&r, secret, text), WEIR_ERR_TOO_LARGE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(random_orders_equal_the_model, open_world, close_world),
-        cmocka_unit_test_setup_teardown(what_was_charged_at_a_scale_is_settled_by_the_same_weight,
-                                        open_world, close_world),
-        cmocka_unit_test_setup_teardown(a_settlement_that_nobody_waits_for_is_done, open_world,
-                                        close_world),
-        cmocka_unit_test_setup_teardown(a_release_is_refused_before_the_record_goes, open_world,
-                                        close_world),
-        cmocka_unit_test(a_token_says_what_was_written_and_nothing_else),
-        cmocka_unit_test(a_token_that_was_changed_anywhere_is_none),
-        cmocka_unit_test(a_token_says_what_strikes_it_may_be),
-        cmocka_unit_test(a_token_says_whose_request_it_was),
-        cmocka_unit_test(a_token_without_strikes_is_of_version_4),
-        cmocka_unit_test(keys_that_are_too_long_together_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

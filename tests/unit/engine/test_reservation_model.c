@@ -12,6 +12,7 @@
 #include "reservation_model.h"
 #include "rig.h"
 #include "table_rig.h"
+#include "test.h"
 
 #define MINUTE (60 * SECOND)
 #define LIFE (10 * MINUTE)
@@ -425,7 +426,7 @@ static void step(void)
         pass_time();
 }
 
-static void in_any_order_over_any_fault_states_are_what_the_model_says(void **state)
+TEST("in any order over any fault states are what the model says")
 {
     for (uint64_t seed = 1; seed <= WORLDS; seed++) {
         open_world(seed);
@@ -442,10 +443,4 @@ static void in_any_order_over_any_fault_states_are_what_the_model_says(void **st
     assert_true(capped > WORLDS && partly > 0 && operations > 50 * WORLDS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_any_order_over_any_fault_states_are_what_the_model_says),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -5,6 +5,7 @@
 #include "core/bytes.h"
 #include "rig.h"
 #include "rules/source.h"
+#include "test.h"
 
 static const char before[] = "version: 1\n"
                              "limits:\n"
@@ -77,7 +78,7 @@ static bool is(struct weir_bytes bytes, const char *text)
     return bytes.size == strlen(text) && memcmp(bytes.data, text, bytes.size) == 0;
 }
 
-static void a_request_becomes_checks_and_its_answer_names_the_limits(void **state)
+TEST("a request becomes checks and its answer names the limits")
 {
     struct rig rig;
     rig_open_text(&rig, before);
@@ -126,7 +127,7 @@ static void ask_with(struct rig *rig, char bytes[4][256])
     weir_engine_queue(rig->engine, d);
 }
 
-static void keys_are_shown_when_the_bytes_of_their_request_are_gone(void **state)
+TEST("keys are shown when the bytes of their request are gone")
 {
     static struct weir_heavy_entry list[WEIR_TOP_DENIED_KEYS];
     char bytes[4][256], name[256] = "header.x-name=";
@@ -155,7 +156,7 @@ static void keys_are_shown_when_the_bytes_of_their_request_are_gone(void **state
     rig_close(&rig);
 }
 
-static void a_malformed_request_is_an_error_and_leaves_no_checks(void **state)
+TEST("a malformed request is an error and leaves no checks")
 {
     struct rig rig;
     rig_open_text(&rig, before);
@@ -171,7 +172,7 @@ static void a_malformed_request_is_an_error_and_leaves_no_checks(void **state)
     rig_close(&rig);
 }
 
-static void counters_tell_each_limits_own_verdicts(void **state)
+TEST("counters tell each limits own verdicts")
 {
     struct rig rig;
     rig_open_text(&rig, before);
@@ -188,7 +189,7 @@ static void counters_tell_each_limits_own_verdicts(void **state)
     rig_close(&rig);
 }
 
-static void denied_keys_are_recorded_under_the_name_of_their_limit(void **state)
+TEST("denied keys are recorded under the name of their limit")
 {
     struct rig rig;
     rig_open_text(&rig, before);
@@ -204,7 +205,7 @@ static void denied_keys_are_recorded_under_the_name_of_their_limit(void **state)
     rig_close(&rig);
 }
 
-static void the_state_of_one_key_is_found_by_its_values(void **state)
+TEST("the state of one key is found by its values")
 {
     struct rig rig;
     rig_open_text(&rig, before);
@@ -230,7 +231,7 @@ static void the_state_of_one_key_is_found_by_its_values(void **state)
     rig_close(&rig);
 }
 
-static void counters_survive_new_rules_by_name(void **state)
+TEST("counters survive new rules by name")
 {
     struct rig rig;
     rig_open_text(&rig, before);
@@ -251,7 +252,7 @@ static void counters_survive_new_rules_by_name(void **state)
     rig_close(&rig);
 }
 
-static void a_pending_decision_keeps_its_rules_through_reloads(void **state)
+TEST("a pending decision keeps its rules through reloads")
 {
     struct rig rig;
     rig_open_text(&rig, before);
@@ -274,7 +275,7 @@ static void a_pending_decision_keeps_its_rules_through_reloads(void **state)
     rig_close(&rig);
 }
 
-static void a_queued_decision_is_decided_under_the_rules_it_was_made_from(void **state)
+TEST("a queued decision is decided under the rules it was made from")
 {
     struct rig rig;
     rig_open_text(&rig, before);
@@ -288,7 +289,7 @@ static void a_queued_decision_is_decided_under_the_rules_it_was_made_from(void *
     rig_close(&rig);
 }
 
-static void a_decision_that_is_never_given_back_keeps_only_its_own_rules(void **state)
+TEST("a decision that is never given back keeps only its own rules")
 {
     struct rig rig;
     rig_open_text(&rig, before);
@@ -310,7 +311,7 @@ static uint32_t network_of(struct rig *rig, const char *client)
 }
 
 /* Where the table is full, clients behind one translator do not crowd out each other. */
-static void a_client_behind_a_translator_is_of_the_network_of_the_address_inside(void **state)
+TEST("a client behind a translator is of the network of the address inside")
 {
     struct rig rig;
     rig_open_text(&rig, before);
@@ -321,20 +322,4 @@ static void a_client_behind_a_translator_is_of_the_network_of_the_address_inside
     rig_close(&rig);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_becomes_checks_and_its_answer_names_the_limits),
-        cmocka_unit_test(keys_are_shown_when_the_bytes_of_their_request_are_gone),
-        cmocka_unit_test(a_malformed_request_is_an_error_and_leaves_no_checks),
-        cmocka_unit_test(counters_tell_each_limits_own_verdicts),
-        cmocka_unit_test(denied_keys_are_recorded_under_the_name_of_their_limit),
-        cmocka_unit_test(the_state_of_one_key_is_found_by_its_values),
-        cmocka_unit_test(counters_survive_new_rules_by_name),
-        cmocka_unit_test(a_pending_decision_keeps_its_rules_through_reloads),
-        cmocka_unit_test(a_queued_decision_is_decided_under_the_rules_it_was_made_from),
-        cmocka_unit_test(a_decision_that_is_never_given_back_keeps_only_its_own_rules),
-        cmocka_unit_test(a_client_behind_a_translator_is_of_the_network_of_the_address_inside),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

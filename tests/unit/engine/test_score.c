@@ -8,6 +8,7 @@
 #include "fake_directory.h"
 #include "feature/standing/rules/match.h"
 #include "rig.h"
+#include "test.h"
 
 #define SIGNALS                                                                                    \
     "  signals:\n"                                                                                 \
@@ -69,7 +70,7 @@ static void assert_counted(const struct rig *rig, unsigned legitimate, unsigned 
     assert_int_equal(counters->requests[WEIR_CLASS_MALICIOUS], malicious);
 }
 
-static void an_answer_says_the_score_and_its_signals(void **state)
+TEST("an answer says the score and its signals")
 {
     struct rig rig;
     rig_open_text(&rig, rules_text);
@@ -91,7 +92,7 @@ static void an_answer_says_the_score_and_its_signals(void **state)
     rig_close(&rig);
 }
 
-static void without_debug_signals_are_not_reported(void **state)
+TEST("without debug signals are not reported")
 {
     struct rig rig;
     rig_open_text(&rig, "score:\n  key: client.ip\n" SIGNALS "limits: []\n");
@@ -102,7 +103,7 @@ static void without_debug_signals_are_not_reported(void **state)
     rig_close(&rig);
 }
 
-static void without_the_section_nothing_is_reported(void **state)
+TEST("without the section nothing is reported")
 {
     struct rig rig;
     rig_open_text(&rig, "limits: [{name: a, key: [], rate: 1/s}]\n");
@@ -115,7 +116,7 @@ static void without_the_section_nothing_is_reported(void **state)
     rig_close(&rig);
 }
 
-static void peeks_are_judged_but_neither_kept_nor_counted(void **state)
+TEST("peeks are judged but neither kept nor counted")
 {
     struct rig rig;
     rig_open_text(&rig, rules_text);
@@ -138,7 +139,7 @@ static void peeks_are_judged_but_neither_kept_nor_counted(void **state)
     rig_close(&rig);
 }
 
-static void who_is_refused_for_its_standing_has_no_score(void **state)
+TEST("who is refused for its standing has no score")
 {
     const struct weir_standing_options options = {.entries_max = 100, .secret = {3, 4}};
     const struct weir_standing_entry entry = {.until_ns = WEIR_NEVER,
@@ -208,13 +209,13 @@ static void check_lookup(const char *key)
     free(directory);
 }
 
-static void a_request_that_waits_for_its_caller_is_kept_once(void **state)
+TEST("a request that waits for its caller is kept once")
 {
     check_lookup("client.ip");
     check_lookup("user");
 }
 
-static void a_reload_keeps_the_behaviour(void **state)
+TEST("a reload keeps the behaviour")
 {
     struct rig rig;
     rig_open_text(&rig, rules_text);
@@ -230,16 +231,4 @@ static void a_reload_keeps_the_behaviour(void **state)
     rig_close(&rig);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_answer_says_the_score_and_its_signals),
-        cmocka_unit_test(without_debug_signals_are_not_reported),
-        cmocka_unit_test(without_the_section_nothing_is_reported),
-        cmocka_unit_test(peeks_are_judged_but_neither_kept_nor_counted),
-        cmocka_unit_test(who_is_refused_for_its_standing_has_no_score),
-        cmocka_unit_test(a_request_that_waits_for_its_caller_is_kept_once),
-        cmocka_unit_test(a_reload_keeps_the_behaviour),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

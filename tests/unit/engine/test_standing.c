@@ -7,6 +7,7 @@
 #include "feature/reserve/engine/reservation.h"
 #include "feature/standing/rules/match.h"
 #include "rig.h"
+#include "test.h"
 
 static const char rules_text[] =
     "idempotency: {life: 1min}\n"
@@ -93,7 +94,7 @@ static void assert_refused(const char *level, uint64_t ends_ns)
     assert_null(answer.lease.data);
 }
 
-static void a_suspended_caller_is_reported_the_exact_end(void **state)
+TEST("a suspended caller is reported the exact end")
 {
     struct rig rig;
     open_rig(&rig, rules_text);
@@ -116,7 +117,7 @@ static void a_suspended_caller_is_reported_the_exact_end(void **state)
     close_rig(&rig);
 }
 
-static void a_revoked_caller_never_comes_back(void **state)
+TEST("a revoked caller never comes back")
 {
     struct rig rig;
     open_rig(&rig, rules_text);
@@ -138,7 +139,7 @@ static void a_revoked_caller_never_comes_back(void **state)
     close_rig(&rig);
 }
 
-static void other_levels_are_reported_and_allowed(void **state)
+TEST("other levels are reported and allowed")
 {
     struct rig rig;
     open_rig(&rig, rules_text);
@@ -163,7 +164,7 @@ static void other_levels_are_reported_and_allowed(void **state)
     close_rig(&rig);
 }
 
-static void refusals_are_counted_and_peeks_are_not(void **state)
+TEST("refusals are counted and peeks are not")
 {
     struct weir_heavy_entry list[8];
     struct rig rig;
@@ -192,7 +193,7 @@ static void refusals_are_counted_and_peeks_are_not(void **state)
 }
 
 /* What a suspended caller was charged may be given back, and its states forgotten. */
-static void operations_on_states_are_not_refused(void **state)
+TEST("operations on states are not refused")
 {
     struct rig rig;
     open_rig(&rig, rules_text);
@@ -209,7 +210,7 @@ static void operations_on_states_are_not_refused(void **state)
     close_rig(&rig);
 }
 
-static void an_idempotency_key_changes_nothing(void **state)
+TEST("an idempotency key changes nothing")
 {
     struct rig rig;
     open_rig(&rig, rules_text);
@@ -227,7 +228,7 @@ static void an_idempotency_key_changes_nothing(void **state)
     close_rig(&rig);
 }
 
-static void a_refused_reservation_reserves_nothing(void **state)
+TEST("a refused reservation reserves nothing")
 {
     struct rig rig;
     struct weir_reason reason;
@@ -243,7 +244,7 @@ static void a_refused_reservation_reserves_nothing(void **state)
 }
 
 /* A decision of the pool that was refused leaves nothing to the next one, of whatever kind. */
-static void the_next_decision_has_a_standing_of_its_own(void **state)
+TEST("the next decision has a standing of its own")
 {
     struct weir_limit limit = rig_limit(WEIR_GCRA, 5, SECOND);
     struct rig rig;
@@ -266,7 +267,7 @@ static void the_next_decision_has_a_standing_of_its_own(void **state)
     close_rig(&rig);
 }
 
-static void rules_without_the_section_look_nobody_up(void **state)
+TEST("rules without the section look nobody up")
 {
     struct rig rig;
     open_rig(&rig, "limits: [{name: rate, key: [user], rate: 10/h}]\n");
@@ -277,18 +278,4 @@ static void rules_without_the_section_look_nobody_up(void **state)
     close_rig(&rig);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_suspended_caller_is_reported_the_exact_end),
-        cmocka_unit_test(a_revoked_caller_never_comes_back),
-        cmocka_unit_test(other_levels_are_reported_and_allowed),
-        cmocka_unit_test(refusals_are_counted_and_peeks_are_not),
-        cmocka_unit_test(operations_on_states_are_not_refused),
-        cmocka_unit_test(an_idempotency_key_changes_nothing),
-        cmocka_unit_test(a_refused_reservation_reserves_nothing),
-        cmocka_unit_test(the_next_decision_has_a_standing_of_its_own),
-        cmocka_unit_test(rules_without_the_section_look_nobody_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

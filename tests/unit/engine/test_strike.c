@@ -9,6 +9,7 @@
 #include "feature/standing/ladder.h"
 #include "feature/standing/rules/match.h"
 #include "table_rig.h"
+#include "test.h"
 
 #define MINUTE (60 * SECOND)
 #define HOUR (60 * MINUTE)
@@ -143,7 +144,7 @@ static void expect(uint32_t strikes, uint32_t moves, uint8_t step)
 #define RULES(strikes, more)                                                                       \
     "standing: {file: s.db, by: [user, client.ip]}\nlimits:\n" LIMIT PENALTY(strikes, more)
 
-static void the_strike_after_the_last_free_one_moves_the_ladder(void **state)
+TEST("the strike after the last free one moves the ladder")
 {
     open_world(RULES("2/h", ""));
     assert_true(ask(WEIR_OP_DECIDE, "ann", START));
@@ -160,7 +161,7 @@ static void the_strike_after_the_last_free_one_moves_the_ladder(void **state)
     close_world();
 }
 
-static void the_count_begins_anew_after_a_move(void **state)
+TEST("the count begins anew after a move")
 {
     open_world(RULES("2/h", ""));
     ask(WEIR_OP_DECIDE, "ann", START);
@@ -174,7 +175,7 @@ static void the_count_begins_anew_after_a_move(void **state)
     close_world();
 }
 
-static void only_strikes_within_the_window_count(void **state)
+TEST("only strikes within the window count")
 {
     open_world(RULES("2/h", ""));
     ask(WEIR_OP_DECIDE, "ann", START);
@@ -200,7 +201,7 @@ static bool end_count(const char *penalty, bool moved)
 }
 
 /* A move that nobody has room for costs the caller's strikes nothing: the next one moves. */
-static void a_move_that_is_refused_is_made_by_the_next_strike(void **state)
+TEST("a move that is refused is made by the next strike")
 {
     open_world(RULES("2/h", ""));
     world.answer = WEIR_STRIKE_REFUSED;
@@ -217,7 +218,7 @@ static void a_move_that_is_refused_is_made_by_the_next_strike(void **state)
     close_world();
 }
 
-static void a_count_begins_anew_once_its_move_is_in_force(void **state)
+TEST("a count begins anew once its move is in force")
 {
     open_world(RULES("2/h", ""));
     world.answer = WEIR_STRIKE_LATER;
@@ -236,7 +237,7 @@ static void a_count_begins_anew_once_its_move_is_in_force(void **state)
     close_world();
 }
 
-static void a_move_that_failed_later_is_made_by_the_next_strike(void **state)
+TEST("a move that failed later is made by the next strike")
 {
     open_world(RULES("2/h", ""));
     world.answer = WEIR_STRIKE_LATER;
@@ -253,7 +254,7 @@ static void a_move_that_failed_later_is_made_by_the_next_strike(void **state)
 }
 
 /* Many callers, of whose moves one in two finds no room: every one of them moves. */
-static void no_move_of_a_flood_is_lost(void **state)
+TEST("no move of a flood is lost")
 {
     enum { CALLERS = 200 };
     static uint32_t moved[CALLERS];
@@ -276,7 +277,7 @@ static void no_move_of_a_flood_is_lost(void **state)
 }
 
 /* Where no limit needs spans, 2 % of a state were for them: some 1,700 of these callers. */
-static void strikes_of_many_callers_do_not_evict_each_other(void **state)
+TEST("strikes of many callers do not evict each other")
 {
     enum { CALLERS = 8000 };
     struct weir_table_stats stats;
@@ -295,7 +296,7 @@ static void strikes_of_many_callers_do_not_evict_each_other(void **state)
 }
 
 /* Sixty requests of one turn: ten strikes a move, and no move more than that. */
-static void a_burst_of_one_turn_moves_step_by_step(void **state)
+TEST("a burst of one turn moves step by step")
 {
     struct weir_decision *decisions[60];
     open_world(RULES("9/h", ""));
@@ -310,7 +311,7 @@ static void a_burst_of_one_turn_moves_step_by_step(void **state)
     close_world();
 }
 
-static void each_value_has_a_count_of_its_own(void **state)
+TEST("each value has a count of its own")
 {
     open_world(RULES("2/h", ""));
     for (int i = 0; i < 3; i++) {
@@ -324,7 +325,7 @@ static void each_value_has_a_count_of_its_own(void **state)
     close_world();
 }
 
-static void dry_runs_and_repeats_are_no_strikes(void **state)
+TEST("dry runs and repeats are no strikes")
 {
     struct weir_reason reason;
     open_world(RULES("2/h", ""));
@@ -343,7 +344,7 @@ static void dry_runs_and_repeats_are_no_strikes(void **state)
     close_world();
 }
 
-static void only_the_limits_of_for_give_strikes(void **state)
+TEST("only the limits of for give strikes")
 {
     open_world("standing: {file: s.db, by: user}\nlimits:\n" LIMIT
                "- {name: dark, key: [user], algorithm: fixed_window, rate: 1/d, shadow: true}\n"
@@ -356,7 +357,7 @@ static void only_the_limits_of_for_give_strikes(void **state)
     close_world();
 }
 
-static void a_request_that_two_limits_deny_is_one_strike(void **state)
+TEST("a request that two limits deny is one strike")
 {
     open_world(
         "standing: {file: s.db, by: user}\nlimits:\n" LIMIT
@@ -383,7 +384,7 @@ static void suspend(const char *user)
     stand(user, WEIR_STANDING_SUSPENDED);
 }
 
-static void a_refusal_by_standing_is_a_strike_where_the_penalty_says_so(void **state)
+TEST("a refusal by standing is a strike where the penalty says so")
 {
     open_world(RULES("2/h", ""));
     suspend("ann");
@@ -400,7 +401,7 @@ static void a_refusal_by_standing_is_a_strike_where_the_penalty_says_so(void **s
 }
 
 /* The strike that fills the log and those behind it are at the store at the same time. */
-static void strikes_before_the_reset_move_nothing_more(void **state)
+TEST("strikes before the reset move nothing more")
 {
     struct weir_decision *decisions[8];
     open_at(RULES("2/h", ""), true);
@@ -419,7 +420,7 @@ static void strikes_before_the_reset_move_nothing_more(void **state)
     close_world();
 }
 
-static void a_late_answer_of_the_store_moves_at_its_time(void **state)
+TEST("a late answer of the store moves at its time")
 {
     open_at(RULES("1/h", ""), true);
     ask(WEIR_OP_DECIDE, "ann", START);
@@ -447,7 +448,7 @@ static void a_late_answer_of_the_store_moves_at_its_time(void **state)
     close_world();
 }
 
-static void what_a_store_that_fails_denies_is_no_strike(void **state)
+TEST("what a store that fails denies is no strike")
 {
     open_at("standing: {file: s.db, by: user}\nlimits:\n"
             "- {name: login, key: [user], rate: 9/d, on_store_error: closed}\n" PENALTY("1/h", ""),
@@ -466,7 +467,7 @@ static void what_a_store_that_fails_denies_is_no_strike(void **state)
     close_world();
 }
 
-static void a_strike_that_the_store_loses_is_none(void **state)
+TEST("a strike that the store loses is none")
 {
     open_at(RULES("1/h", ""), true);
     ask(WEIR_OP_DECIDE, "ann", START);
@@ -491,7 +492,7 @@ static uint32_t report(const char *user, unsigned status)
     return counted;
 }
 
-static void reported_outcomes_count_with_denials(void **state)
+TEST("reported outcomes count with denials")
 {
     for (int elsewhere = 0; elsewhere < 2; elsewhere++) {
         open_at(RULES("2/h", ", outcomes: [401, 403]"), elsewhere);
@@ -556,7 +557,7 @@ static bool settle(const struct token *token, uint32_t status)
     "standing: {file: s.db, by: [user, client.ip, header.x-api-key]}\nlimits:\n"                   \
     "- {name: login, key: [user], rate: 100/d}\n"
 
-static void settlements_by_a_token_count_as_reports_do(void **state)
+TEST("settlements by a token count as reports do")
 {
     for (int elsewhere = 0; elsewhere < 2; elsewhere++) {
         struct token tokens[4];
@@ -583,7 +584,7 @@ static void settlements_by_a_token_count_as_reports_do(void **state)
     }
 }
 
-static void a_settlement_by_cost_or_a_release_is_no_strike(void **state)
+TEST("a settlement by cost or a release is no strike")
 {
     struct weir_settled settled;
     struct token tokens[3];
@@ -602,7 +603,7 @@ static void a_settlement_by_cost_or_a_release_is_no_strike(void **state)
 }
 
 /* No limit applies, or the limit is given back: the settlement is noticed anyway. */
-static void a_settlement_is_one_strike_whatever_it_gives_back(void **state)
+TEST("a settlement is one strike whatever it gives back")
 {
     static const char *const limits[] = {
         "- {name: other, match: {path: /x}, key: [user], rate: 9/d}\n",
@@ -635,7 +636,7 @@ static void swap_rules(const char *text)
     weir_rules_unref(rules);
 }
 
-static void a_token_finds_its_penalty_after_a_reload(void **state)
+TEST("a token finds its penalty after a reload")
 {
     struct token tokens[3];
     open_world(LOGINS PENALTY("2/h", ", outcomes: [401]"));
@@ -657,7 +658,7 @@ static void a_token_finds_its_penalty_after_a_reload(void **state)
 }
 
 /* Fourteen penalties on a user of 1,000 bytes do not fit: the first does. */
-static void strikes_without_room_in_the_token_are_left_out(void **state)
+TEST("strikes without room in the token are left out")
 {
     char text[4096], user[1001];
     struct token token;
@@ -676,7 +677,7 @@ static void strikes_without_room_in_the_token_are_left_out(void **state)
     close_world();
 }
 
-static void a_token_holds_no_secret(void **state)
+TEST("a token holds no secret")
 {
     static struct weir_request request;
     struct weir_settled settled;
@@ -706,7 +707,7 @@ static void a_token_holds_no_secret(void **state)
 }
 
 /* It may meet limits of its own, match: { standing: trusted }. */
-static void a_trusted_caller_gets_no_strikes(void **state)
+TEST("a trusted caller gets no strikes")
 {
     struct token token;
     open_world("standing: {file: s.db, by: user}\nlimits:\n"
@@ -725,35 +726,4 @@ static void a_trusted_caller_gets_no_strikes(void **state)
     close_world();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_strike_after_the_last_free_one_moves_the_ladder),
-        cmocka_unit_test(the_count_begins_anew_after_a_move),
-        cmocka_unit_test(a_move_that_is_refused_is_made_by_the_next_strike),
-        cmocka_unit_test(a_count_begins_anew_once_its_move_is_in_force),
-        cmocka_unit_test(a_move_that_failed_later_is_made_by_the_next_strike),
-        cmocka_unit_test(no_move_of_a_flood_is_lost),
-        cmocka_unit_test(strikes_of_many_callers_do_not_evict_each_other),
-        cmocka_unit_test(only_strikes_within_the_window_count),
-        cmocka_unit_test(a_burst_of_one_turn_moves_step_by_step),
-        cmocka_unit_test(each_value_has_a_count_of_its_own),
-        cmocka_unit_test(dry_runs_and_repeats_are_no_strikes),
-        cmocka_unit_test(only_the_limits_of_for_give_strikes),
-        cmocka_unit_test(a_request_that_two_limits_deny_is_one_strike),
-        cmocka_unit_test(reported_outcomes_count_with_denials),
-        cmocka_unit_test(settlements_by_a_token_count_as_reports_do),
-        cmocka_unit_test(a_settlement_by_cost_or_a_release_is_no_strike),
-        cmocka_unit_test(a_settlement_is_one_strike_whatever_it_gives_back),
-        cmocka_unit_test(a_token_finds_its_penalty_after_a_reload),
-        cmocka_unit_test(strikes_without_room_in_the_token_are_left_out),
-        cmocka_unit_test(a_token_holds_no_secret),
-        cmocka_unit_test(strikes_before_the_reset_move_nothing_more),
-        cmocka_unit_test(a_late_answer_of_the_store_moves_at_its_time),
-        cmocka_unit_test(what_a_store_that_fails_denies_is_no_strike),
-        cmocka_unit_test(a_strike_that_the_store_loses_is_none),
-        cmocka_unit_test(a_trusted_caller_gets_no_strikes),
-        cmocka_unit_test(a_refusal_by_standing_is_a_strike_where_the_penalty_says_so),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

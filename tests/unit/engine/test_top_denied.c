@@ -15,6 +15,7 @@
 #include "core/bytes.h"
 #include "core/text/siphash.h"
 #include "feature/use/engine/top_denied.h"
+#include "test.h"
 
 static struct weir_bytes text(const char *s)
 {
@@ -46,7 +47,7 @@ static struct weir_top_denied *open_sketch(void)
     return top_denied;
 }
 
-static void while_all_keys_fit_the_counts_are_exact(void **state)
+TEST("while all keys fit the counts are exact")
 {
     struct weir_top_denied *top_denied = open_sketch();
     for (int i = 0; i < WEIR_TOP_DENIED_KEYS; i++)
@@ -70,7 +71,7 @@ static void while_all_keys_fit_the_counts_are_exact(void **state)
     weir_top_denied_close(top_denied);
 }
 
-static void a_flood_of_single_denials_does_not_hide_the_heavy_keys(void **state)
+TEST("a flood of single denials does not hide the heavy keys")
 {
     struct weir_top_denied *top_denied = open_sketch();
     enum { FLOOD = 200000, HEAVY = 10 };
@@ -104,7 +105,7 @@ static void a_flood_of_single_denials_does_not_hide_the_heavy_keys(void **state)
 
 static uint64_t exact_counts[2000];
 
-static void random_streams_keep_the_promises_of_the_paper(void **state)
+TEST("random streams keep the promises of the paper")
 {
     uint32_t random = 7;
     for (int round = 0; round < 20; round++) {
@@ -141,7 +142,7 @@ static void random_streams_keep_the_promises_of_the_paper(void **state)
     }
 }
 
-static void only_the_limit_asked_for_is_collected(void **state)
+TEST("only the limit asked for is collected")
 {
     struct weir_top_denied *top_denied = open_sketch();
     record(top_denied, "login", "a");
@@ -156,7 +157,7 @@ static void only_the_limit_asked_for_is_collected(void **state)
     weir_top_denied_close(top_denied);
 }
 
-static void keys_of_several_workers_are_added_up(void **state)
+TEST("keys of several workers are added up")
 {
     struct weir_top_denied *one = open_sketch(), *two = open_sketch();
     for (int i = 0; i < 3; i++)
@@ -177,7 +178,7 @@ static void keys_of_several_workers_are_added_up(void **state)
     weir_top_denied_close(two);
 }
 
-static void long_texts_are_cut_between_characters_and_reported_apart_by_their_hash(void **state)
+TEST("long texts are cut between characters and reported apart by their hash")
 {
     struct weir_top_denied *top_denied = open_sketch();
     enum { CUT = WEIR_HEAVY_TEXT_MAX - 18 }; /* and one byte of the character across the cut */
@@ -231,7 +232,7 @@ static uint64_t sum_of_all(struct weir_top_denied *top)
     return sum;
 }
 
-static void a_reader_sees_whole_entries_while_the_worker_records(void **state)
+TEST("a reader sees whole entries while the worker records")
 {
     enum { DENIALS = 100000 };
     struct weir_top_denied *top_denied = open_sketch();
@@ -255,16 +256,4 @@ static void a_reader_sees_whole_entries_while_the_worker_records(void **state)
     weir_top_denied_close(top_denied);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(while_all_keys_fit_the_counts_are_exact),
-        cmocka_unit_test(a_flood_of_single_denials_does_not_hide_the_heavy_keys),
-        cmocka_unit_test(random_streams_keep_the_promises_of_the_paper),
-        cmocka_unit_test(only_the_limit_asked_for_is_collected),
-        cmocka_unit_test(keys_of_several_workers_are_added_up),
-        cmocka_unit_test(long_texts_are_cut_between_characters_and_reported_apart_by_their_hash),
-        cmocka_unit_test(a_reader_sees_whole_entries_while_the_worker_records),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -14,6 +14,7 @@
 #include "rig.h"
 #include "rules/charge/top_up.h"
 #include "table_rig.h"
+#include "test.h"
 
 #define DAY (86400 * SECOND)
 
@@ -102,7 +103,7 @@ static const char simple[] =
     "- {name: all, key: [], algorithm: fixed_window, rate: 100/h}\n"
     "- {name: own, key: [user], algorithm: fixed_window, rate: 2/h, top_up: 366d}\n";
 
-static void what_a_limit_denies_is_charged_to_what_was_bought(void **state)
+TEST("what a limit denies is charged to what was bought")
 {
     struct rig rig;
     rig_open_text(&rig, simple);
@@ -127,7 +128,7 @@ static void what_a_limit_denies_is_charged_to_what_was_bought(void **state)
     rig_close(&rig);
 }
 
-static void nothing_is_asked_until_the_limit_denies(void **state)
+TEST("nothing is asked until the limit denies")
 {
     struct rig rig;
     rig_open_text(&rig, simple);
@@ -139,7 +140,7 @@ static void nothing_is_asked_until_the_limit_denies(void **state)
     rig_close(&rig);
 }
 
-static void another_limit_that_denies_leaves_it_alone(void **state)
+TEST("another limit that denies leaves it alone")
 {
     struct rig rig;
     rig_open_text(&rig, simple);
@@ -153,7 +154,7 @@ static void another_limit_that_denies_leaves_it_alone(void **state)
     rig_close(&rig);
 }
 
-static void several_limits_are_topped_up_together_or_not_at_all(void **state)
+TEST("several limits are topped up together or not at all")
 {
     struct rig rig;
     rig_open_text(&rig, "limits:\n"
@@ -173,7 +174,7 @@ static void several_limits_are_topped_up_together_or_not_at_all(void **state)
     rig_close(&rig);
 }
 
-static void a_pool_and_a_top_up_may_both_be_needed(void **state)
+TEST("a pool and a top up may both be needed")
 {
     struct rig rig;
     rig_open_text(&rig,
@@ -192,7 +193,7 @@ static void a_pool_and_a_top_up_may_both_be_needed(void **state)
     rig_close(&rig);
 }
 
-static void units_end(void **state)
+TEST("units end")
 {
     struct rig rig;
     rig_open_text(&rig, simple);
@@ -202,7 +203,7 @@ static void units_end(void **state)
     rig_close(&rig);
 }
 
-static void a_dry_run_charges_nothing(void **state)
+TEST("a dry run charges nothing")
 {
     struct rig rig;
     rig_open_text(&rig, simple);
@@ -218,7 +219,7 @@ static void a_dry_run_charges_nothing(void **state)
     rig_close(&rig);
 }
 
-static void a_repeat_is_charged_nothing(void **state)
+TEST("a repeat is charged nothing")
 {
     struct rig rig;
     struct weir_reason reason;
@@ -256,7 +257,7 @@ static void settle_five(struct rig *rig, const struct weir_settle *settle)
     run_at(rig, START, settles);
 }
 
-static void a_reservation_is_settled_where_it_was_charged(void **state)
+TEST("a reservation is settled where it was charged")
 {
     struct rig rig;
     rig_open_text(&rig,
@@ -280,7 +281,7 @@ static void a_reservation_is_settled_where_it_was_charged(void **state)
     rig_close(&rig);
 }
 
-static void plans_share_what_was_bought(void **state)
+TEST("plans share what was bought")
 {
     struct rig rig;
     rig_open_text(
@@ -305,7 +306,7 @@ static void plans_share_what_was_bought(void **state)
     rig_close(&rig);
 }
 
-static void decisions_without_aid_take_nothing(void **state)
+TEST("decisions without aid take nothing")
 {
     struct rig rig;
     rig_open_text(&rig, simple);
@@ -317,7 +318,7 @@ static void decisions_without_aid_take_nothing(void **state)
     rig_close(&rig);
 }
 
-static void a_request_at_a_scale_takes_nothing_but_a_grant_has_none(void **state)
+TEST("a request at a scale takes nothing but a grant has none")
 {
     struct rig rig;
     rig_open_text(&rig, simple);
@@ -332,7 +333,7 @@ static void a_request_at_a_scale_takes_nothing_but_a_grant_has_none(void **state
     rig_close(&rig);
 }
 
-static void where_the_store_fails_the_second_try_the_first_stands(void **state)
+TEST("where the store fails the second try the first stands")
 {
     struct rig rig;
     rig_open_text(&rig, simple);
@@ -497,7 +498,7 @@ static void step_request(int user)
     weir_engine_release(world.engine, decision);
 }
 
-static void random_requests_and_grants_equal_the_model(void **state)
+TEST("random requests and grants equal the model")
 {
     static const char *const rates[] = {"algorithm: fixed_window, rate: 5/10s",
                                         "algorithm: sliding_window, rate: 5/10s",
@@ -527,23 +528,4 @@ static void random_requests_and_grants_equal_the_model(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_limit_denies_is_charged_to_what_was_bought),
-        cmocka_unit_test(nothing_is_asked_until_the_limit_denies),
-        cmocka_unit_test(another_limit_that_denies_leaves_it_alone),
-        cmocka_unit_test(several_limits_are_topped_up_together_or_not_at_all),
-        cmocka_unit_test(a_pool_and_a_top_up_may_both_be_needed),
-        cmocka_unit_test(units_end),
-        cmocka_unit_test(a_dry_run_charges_nothing),
-        cmocka_unit_test(a_repeat_is_charged_nothing),
-        cmocka_unit_test(a_reservation_is_settled_where_it_was_charged),
-        cmocka_unit_test(plans_share_what_was_bought),
-        cmocka_unit_test(decisions_without_aid_take_nothing),
-        cmocka_unit_test(a_request_at_a_scale_takes_nothing_but_a_grant_has_none),
-        cmocka_unit_test(where_the_store_fails_the_second_try_the_first_stands),
-        cmocka_unit_test(random_requests_and_grants_equal_the_model),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -12,6 +12,7 @@
 #include "core/bytes.h"
 #include "feature/reserve/engine/reservation.h"
 #include "rig.h"
+#include "test.h"
 
 #define MS (SECOND / 1000)
 #define DECISIONS_MAX 32
@@ -220,7 +221,7 @@ static int close_world(void **state)
 
 /* --- Traces ----------------------------------------------------------------------------------- */
 
-static void answers_deadlines_and_failures_end_what_is_pending(void **state)
+TEST_WITH(open_world, close_world, "answers deadlines and failures end what is pending")
 {
     static const char *const trace[] = {
         "queue 1",
@@ -266,7 +267,7 @@ static void answers_deadlines_and_failures_end_what_is_pending(void **state)
     (void)state;
 }
 
-static void a_cancelled_request_is_not_reported(void **state)
+TEST_WITH(open_world, close_world, "a cancelled request is not reported")
 {
     static const char *const trace[] = {
         "queue 1",
@@ -299,7 +300,7 @@ static void a_cancelled_request_is_not_reported(void **state)
     (void)state;
 }
 
-static void a_cancelled_operation_is_done_all_the_same(void **state)
+TEST_WITH(open_world, close_world, "a cancelled operation is still done")
 {
     static const char *const trace[] = {
         "hold 1",
@@ -356,7 +357,7 @@ static void a_cancelled_operation_is_done_all_the_same(void **state)
     (void)state;
 }
 
-static void the_lease_of_a_cancelled_answer_ends(void **state)
+TEST_WITH(open_world, close_world, "the lease of a cancelled answer ends")
 {
     static const char *const trace[] = {
         "hold 1",
@@ -388,7 +389,7 @@ static void the_lease_of_a_cancelled_answer_ends(void **state)
     (void)state;
 }
 
-static void a_settlement_takes_steps_and_goes_on_when_it_is_cancelled(void **state)
+TEST_WITH(open_world, close_world, "a settlement takes steps and continues when it is cancelled")
 {
     static const char *const trace[] = {
         "reserve 1 5",
@@ -431,7 +432,7 @@ static void a_settlement_takes_steps_and_goes_on_when_it_is_cancelled(void **sta
     (void)state;
 }
 
-static void a_settlement_ends_where_the_store_fails_or_is_late(void **state)
+TEST_WITH(open_world, close_world, "a settlement ends where the store fails or is late")
 {
     static const char *const trace[] = {
         "reserve 1 5",
@@ -492,21 +493,4 @@ static void a_settlement_ends_where_the_store_fails_or_is_late(void **state)
     (void)state;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(answers_deadlines_and_failures_end_what_is_pending,
-                                        open_world, close_world),
-        cmocka_unit_test_setup_teardown(a_cancelled_request_is_not_reported, open_world,
-                                        close_world),
-        cmocka_unit_test_setup_teardown(a_cancelled_operation_is_done_all_the_same, open_world,
-                                        close_world),
-        cmocka_unit_test_setup_teardown(the_lease_of_a_cancelled_answer_ends, open_world,
-                                        close_world),
-        cmocka_unit_test_setup_teardown(a_settlement_takes_steps_and_goes_on_when_it_is_cancelled,
-                                        open_world, close_world),
-        cmocka_unit_test_setup_teardown(a_settlement_ends_where_the_store_fails_or_is_late,
-                                        open_world, close_world),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

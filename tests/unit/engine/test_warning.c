@@ -10,6 +10,7 @@
 #include "draw.h"
 #include "rig.h"
 #include "table_rig.h"
+#include "test.h"
 
 #define MINUTE (60 * SECOND)
 #define WARNED_MAX 4096
@@ -196,7 +197,7 @@ static uint64_t capacity_of(int algorithm)
     return algorithm == 4 ? 50 : algorithm == 8 ? 150 : 100;
 }
 
-static void every_algorithm_warns_at_the_unit_that_reaches_the_threshold(void **state)
+TEST("every algorithm warns at the unit that reaches the threshold")
 {
     for (int a = 0; a < ALGORITHMS; a++) {
         open_algorithm(a, "80%");
@@ -251,7 +252,7 @@ static void level_step(struct level_model *model, int user, const struct weir_de
 }
 
 /* Random costs, refunds, pauses and restarts of the engine, by several keys. */
-static void random_traffic_warns_as_the_model_does(void **state)
+TEST("random traffic warns as the model does")
 {
     for (int a = 0; a < ALGORITHMS; a++) {
         struct level_model model = {.period_ns = a < 7 ? MINUTE : 1440 * MINUTE};
@@ -280,7 +281,7 @@ static void random_traffic_warns_as_the_model_does(void **state)
 
 /* --- Once ------------------------------------------------------------------------------------- */
 
-static void a_refund_and_a_second_crossing_say_nothing_new(void **state)
+TEST("a refund and a second crossing say nothing new")
 {
     open_algorithm(7, "80%");
     assert_true(use("alice", 85));
@@ -294,7 +295,7 @@ static void a_refund_and_a_second_crossing_say_nothing_new(void **state)
     (void)state;
 }
 
-static void a_restart_says_nothing_new(void **state)
+TEST("a restart says nothing new")
 {
     open_algorithm(7, "80%");
     assert_true(use("alice", 85));
@@ -308,7 +309,7 @@ static void a_restart_says_nothing_new(void **state)
     (void)state;
 }
 
-static void two_engines_on_one_table_say_it_once(void **state)
+TEST("two engines on one table say it once")
 {
     open_algorithm(7, "[50%, 80%]");
     struct weir_store *mine = world.store, *other_store;
@@ -327,7 +328,7 @@ static void two_engines_on_one_table_say_it_once(void **state)
     (void)state;
 }
 
-static void a_new_threshold_is_reported_with_the_next_request(void **state)
+TEST("a new threshold is reported with the next request")
 {
     open_algorithm(7, "80%");
     assert_true(use("alice", 90));
@@ -347,7 +348,7 @@ static void a_new_threshold_is_reported_with_the_next_request(void **state)
 
 /* --- Which limit, which request --------------------------------------------------------------- */
 
-static void one_request_may_reach_several_thresholds_lowest_first(void **state)
+TEST("one request may reach several thresholds lowest first")
 {
     open_algorithm(0, "[95%, 80%, 50%]");
     assert_true(use("alice", 96));
@@ -361,7 +362,7 @@ static void one_request_may_reach_several_thresholds_lowest_first(void **state)
     (void)state;
 }
 
-static void of_several_rates_the_one_with_the_longest_window_warns(void **state)
+TEST("of several rates the one with the longest window warns")
 {
     open_world("- {name: a, key: [user], rate: [100/day, 10/s, 50/h], warn_at: 80%}\n", false);
     for (int i = 0; i < 79; i++) {
@@ -378,7 +379,7 @@ static void of_several_rates_the_one_with_the_longest_window_warns(void **state)
     (void)state;
 }
 
-static void a_denied_request_warns_of_what_others_have_used(void **state)
+TEST("a denied request warns of what others have used")
 {
     open_algorithm(0, "80%");
     assert_true(use("alice", 70));
@@ -392,7 +393,7 @@ static void a_denied_request_warns_of_what_others_have_used(void **state)
     (void)state;
 }
 
-static void dry_runs_refunds_and_keys_that_are_not_enforced_warn_of_nothing(void **state)
+TEST("dry runs refunds and keys that are not enforced warn of nothing")
 {
     open_world("- {name: a, key: [user], rate: 100/day, warn_at: 80%, enforce: 50%}\n", false);
     uint32_t shadowed = 0;
@@ -413,7 +414,7 @@ static void dry_runs_refunds_and_keys_that_are_not_enforced_warn_of_nothing(void
     (void)state;
 }
 
-static void a_request_that_borrows_warns_of_its_other_limits(void **state)
+TEST("a request that borrows warns of its other limits")
 {
     open_world(
         "- {name: pool, key: [], match: {user: owner}, rate: 100/day, borrow: true, warn_at: "
@@ -434,7 +435,7 @@ static void a_request_that_borrows_warns_of_its_other_limits(void **state)
 }
 
 /* Where both tries deny, the second may be the one that is reported. */
-static void a_pool_that_denies_a_borrower_warns_its_owners_only(void **state)
+TEST("a pool that denies a borrower warns its owners only")
 {
     open_world(
         "- {name: pool, key: [], match: {user: owner}, rate: 100/min, borrow: true, reserve: "
@@ -457,7 +458,7 @@ static void a_pool_that_denies_a_borrower_warns_its_owners_only(void **state)
 }
 
 /* A settlement's checks don't say for whom their limit is enforced. */
-static void a_settlement_warns_of_no_limit_that_is_enforced_on_some_keys(void **state)
+TEST("a settlement warns of no limit that is enforced on some keys")
 {
     open_world("- {name: a, key: [user], rate: 100/day, warn_at: 80%, enforce: 50%}\n", false);
     for (int user = 0; user < 64; user++) {
@@ -475,7 +476,7 @@ static void a_settlement_warns_of_no_limit_that_is_enforced_on_some_keys(void **
     (void)state;
 }
 
-static void an_answer_warns_whoever_is_allowed_at_or_above_the_threshold(void **state)
+TEST("an answer warns a caller that is allowed at or above the threshold")
 {
     struct weir_answer answer;
     char lease[WEIR_LEASE_TOKEN_MAX];
@@ -500,12 +501,11 @@ static void an_answer_warns_whoever_is_allowed_at_or_above_the_threshold(void **
 }
 
 /* 50 of 100 are all that the request may use, but half of the limit. */
-static void a_threshold_counts_at_100_percent_whatever_the_scale(void **state)
+TEST("a threshold counts at 100 percent whatever the scale")
 {
     struct weir_answer answer;
     char lease[WEIR_LEASE_TOKEN_MAX];
     static const uint8_t scales[] = {50, 0};
-    (void)state;
     open_algorithm(0, "[80%]");
     for (size_t i = 0; i < sizeof scales; i++) {
         struct weir_decision *d = take(world.engine, "alice", i == 0 ? 50 : 30);
@@ -522,7 +522,7 @@ static void a_threshold_counts_at_100_percent_whatever_the_scale(void **state)
     close_world();
 }
 
-static void what_comes_over_raises_the_threshold(void **state)
+TEST("what comes over raises the threshold")
 {
     open_algorithm(8, "80%");
     assert_true(use("alice", 90)); /* of 150: the day before was not used */
@@ -546,7 +546,7 @@ static void open_elsewhere(void)
                true);
 }
 
-static void a_store_elsewhere_is_asked_for_the_record_once(void **state)
+TEST("another store is asked for the record once")
 {
     open_elsewhere();
     world.fake->later_every = 1;
@@ -573,7 +573,7 @@ static void a_store_elsewhere_is_asked_for_the_record_once(void **state)
     (void)state;
 }
 
-static void a_record_that_the_store_has_not_made_is_due_again(void **state)
+TEST("a record that the store has not made is due again")
 {
     open_elsewhere();
     for (int i = 0; i < 3; i++) {
@@ -598,7 +598,7 @@ static void a_record_that_the_store_has_not_made_is_due_again(void **state)
     (void)state;
 }
 
-static void what_a_store_has_not_decided_warns_of_nothing(void **state)
+TEST("what a store has not decided warns of nothing")
 {
     open_elsewhere();
     world.fake->later_every = 1;
@@ -611,7 +611,7 @@ static void what_a_store_has_not_decided_warns_of_nothing(void **state)
     (void)state;
 }
 
-static void more_warnings_at_a_time_than_there_is_room_for_are_due_again(void **state)
+TEST("more warnings at a time than there is room for are due again")
 {
     enum { KEYS = WEIR_WARNINGS_MAX * 2 + 5 };
     struct weir_decision *all[KEYS];
@@ -636,7 +636,7 @@ static void more_warnings_at_a_time_than_there_is_room_for_are_due_again(void **
     (void)state;
 }
 
-static void a_table_has_no_such_bound(void **state)
+TEST("a table has no such bound")
 {
     struct weir_decision *all[DECISIONS];
     char name[16];
@@ -656,7 +656,7 @@ static void a_table_has_no_such_bound(void **state)
 }
 
 /* What denies keeps its place in a full table; a record must not. */
-static void a_flood_of_warnings_shuts_nobody_out_of_the_table(void **state)
+TEST("a flood of warnings shuts nobody out of the table")
 {
     enum { ROUNDS = 5, KEYS = 50000, NEWCOMERS = 500 };
     struct weir_table_stats stats;
@@ -684,7 +684,7 @@ static void a_flood_of_warnings_shuts_nobody_out_of_the_table(void **state)
     (void)state;
 }
 
-static void closing_with_records_at_the_store_leaks_nothing(void **state)
+TEST("closing with records at the store leaks nothing")
 {
     open_elsewhere();
     struct weir_decision *d = take(world.engine, "alice", 90);
@@ -698,7 +698,7 @@ static void closing_with_records_at_the_store_leaks_nothing(void **state)
     (void)state;
 }
 
-static void nobody_to_tell_means_no_question(void **state)
+TEST("nobody to tell means no question")
 {
     open_elsewhere();
     weir_engine_close(world.engine);
@@ -714,33 +714,4 @@ static void nobody_to_tell_means_no_question(void **state)
     (void)state;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_algorithm_warns_at_the_unit_that_reaches_the_threshold),
-        cmocka_unit_test(random_traffic_warns_as_the_model_does),
-        cmocka_unit_test(a_refund_and_a_second_crossing_say_nothing_new),
-        cmocka_unit_test(a_restart_says_nothing_new),
-        cmocka_unit_test(two_engines_on_one_table_say_it_once),
-        cmocka_unit_test(a_new_threshold_is_reported_with_the_next_request),
-        cmocka_unit_test(one_request_may_reach_several_thresholds_lowest_first),
-        cmocka_unit_test(of_several_rates_the_one_with_the_longest_window_warns),
-        cmocka_unit_test(a_denied_request_warns_of_what_others_have_used),
-        cmocka_unit_test(dry_runs_refunds_and_keys_that_are_not_enforced_warn_of_nothing),
-        cmocka_unit_test(a_request_that_borrows_warns_of_its_other_limits),
-        cmocka_unit_test(a_pool_that_denies_a_borrower_warns_its_owners_only),
-        cmocka_unit_test(a_settlement_warns_of_no_limit_that_is_enforced_on_some_keys),
-        cmocka_unit_test(an_answer_warns_whoever_is_allowed_at_or_above_the_threshold),
-        cmocka_unit_test(a_threshold_counts_at_100_percent_whatever_the_scale),
-        cmocka_unit_test(what_comes_over_raises_the_threshold),
-        cmocka_unit_test(a_store_elsewhere_is_asked_for_the_record_once),
-        cmocka_unit_test(a_record_that_the_store_has_not_made_is_due_again),
-        cmocka_unit_test(what_a_store_has_not_decided_warns_of_nothing),
-        cmocka_unit_test(more_warnings_at_a_time_than_there_is_room_for_are_due_again),
-        cmocka_unit_test(a_table_has_no_such_bound),
-        cmocka_unit_test(a_flood_of_warnings_shuts_nobody_out_of_the_table),
-        cmocka_unit_test(closing_with_records_at_the_store_leaks_nothing),
-        cmocka_unit_test(nobody_to_tell_means_no_question),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

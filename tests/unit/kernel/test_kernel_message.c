@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "feature/kernel/message.h"
+#include "test.h"
 
 static struct weir_kernel_message message;
 
@@ -40,7 +41,7 @@ static void make_element(uint8_t family, uint8_t bits, const char *bytes, size_t
     memcpy(message.elements[0].address, bytes, size);
 }
 
-static void a_table_needs_a_name_that_nft_can_print(void **state)
+TEST("a table needs a name that nft can print")
 {
     static const char *const bad[] = {"", "1weir", "we ir", "weir;", "weir\"", "w-eir"};
 
@@ -59,7 +60,7 @@ static void a_table_needs_a_name_that_nft_can_print(void **state)
     assert_false(valid(true));
 }
 
-static void a_netdev_hook_needs_an_interface(void **state)
+TEST("a netdev hook needs an interface")
 {
     make_open("weir", WEIR_KERNEL_NETDEV, NULL);
     assert_false(valid(true));
@@ -74,7 +75,7 @@ static void a_netdev_hook_needs_an_interface(void **state)
     assert_false(valid(true));
 }
 
-static void a_network_has_no_bits_behind_its_prefix(void **state)
+TEST("a network has no bits behind its prefix")
 {
     make_element(4, 24, "\xc0\x00\x02\x00", 4);
     assert_true(valid(true));
@@ -92,7 +93,7 @@ static void a_network_has_no_bits_behind_its_prefix(void **state)
     assert_false(valid(true));
 }
 
-static void a_ban_of_a_large_part_of_the_internet_is_refused_but_may_be_allowed(void **state)
+TEST("a ban of a large part of the internet is refused but may be allowed")
 {
     make_element(4, WEIR_KERNEL_BITS4_MIN, "\x0a", 1);
     assert_true(valid(true));
@@ -106,7 +107,7 @@ static void a_ban_of_a_large_part_of_the_internet_is_refused_but_may_be_allowed(
     assert_true(valid(true));
 }
 
-static void what_is_protected_is_a_network_to_allow_without_an_end(void **state)
+TEST("what is protected is a network to allow without an end")
 {
     make_element(4, 24, "\xc0\x00\x02\x00", 4);
     message.head.type = WEIR_KERNEL_PROTECT;
@@ -126,7 +127,7 @@ static void what_is_protected_is_a_network_to_allow_without_an_end(void **state)
     assert_false(valid(true));
 }
 
-static void the_mark_of_a_set_is_no_element(void **state)
+TEST("the mark of a set is no element")
 {
     make_element(4, 24, "\xff\xff\xff\x00", 4);
     assert_false(valid(true));
@@ -139,7 +140,7 @@ static void the_mark_of_a_set_is_no_element(void **state)
     assert_false(valid(true));
 }
 
-static void each_field_has_its_range(void **state)
+TEST("each field has its range")
 {
     make_element(4, 8, "\x0a", 1);
     message.elements[0].timeout_ms = WEIR_KERNEL_TIMEOUT_MAX_MS;
@@ -161,7 +162,7 @@ static void each_field_has_its_range(void **state)
     assert_false(valid(true));
 }
 
-static void a_size_that_is_not_that_of_its_items_is_refused(void **state)
+TEST("a size that is not that of its items is refused")
 {
     size_t size;
 
@@ -177,7 +178,7 @@ static void a_size_that_is_not_that_of_its_items_is_refused(void **state)
     assert_false(valid(true));
 }
 
-static void the_helper_says_only_what_is_its_to_say(void **state)
+TEST("the helper says only what is its to say")
 {
     memset(&message, 0, sizeof message);
     weir_kernel_message_begin(&message, WEIR_KERNEL_DONE);
@@ -213,18 +214,4 @@ static void the_helper_says_only_what_is_its_to_say(void **state)
     assert_false(valid(true));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_table_needs_a_name_that_nft_can_print),
-        cmocka_unit_test(a_netdev_hook_needs_an_interface),
-        cmocka_unit_test(a_network_has_no_bits_behind_its_prefix),
-        cmocka_unit_test(a_ban_of_a_large_part_of_the_internet_is_refused_but_may_be_allowed),
-        cmocka_unit_test(the_mark_of_a_set_is_no_element),
-        cmocka_unit_test(what_is_protected_is_a_network_to_allow_without_an_end),
-        cmocka_unit_test(each_field_has_its_range),
-        cmocka_unit_test(a_size_that_is_not_that_of_its_items_is_refused),
-        cmocka_unit_test(the_helper_says_only_what_is_its_to_say),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -22,6 +22,7 @@
 
 #include "feature/kernel/helper/netlink.h"
 #include "feature/kernel/helper/table.h"
+#include "test.h"
 
 struct rig {
     struct netlink netlink;
@@ -97,7 +98,7 @@ static void put_counter(struct rig *rig, uint32_t sequence, uint16_t flags, uint
     put(rig, sequence, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWOBJ, flags, body, size);
 }
 
-static void a_list_of_counters_is_read(void **state)
+TEST_WITH(open_rig, close_rig, "a list of counters is read")
 {
     static struct weir_kernel_message message;
     struct rig *rig = *state;
@@ -108,7 +109,7 @@ static void a_list_of_counters_is_read(void **state)
     assert_int_equal(message.counters[0].packets, 7);
 }
 
-static void a_list_that_ends_with_an_error_is_one(void **state)
+TEST_WITH(open_rig, close_rig, "a list that ends with an error is one")
 {
     static struct weir_kernel_message message;
     struct rig *rig = *state;
@@ -118,7 +119,7 @@ static void a_list_that_ends_with_an_error_is_one(void **state)
 }
 
 /* Of the first reading nothing is kept, wherever the list says that it has changed. */
-static void a_list_that_changes_while_it_is_read_is_read_again(void **state)
+TEST_WITH(open_rig, close_rig, "a list that changes while it is read is read again")
 {
     static struct weir_kernel_message message;
     struct rig *rig = *state;
@@ -135,7 +136,7 @@ static void a_list_that_changes_while_it_is_read_is_read_again(void **state)
     }
 }
 
-static void a_list_that_always_changes_is_given_up(void **state)
+TEST_WITH(open_rig, close_rig, "a list that always changes is given up")
 {
     static struct weir_kernel_message message;
     struct rig *rig = *state;
@@ -145,14 +146,4 @@ static void a_list_that_always_changes_is_given_up(void **state)
     assert_int_equal(rig->netlink.sequence, 1 + NETLINK_TRIES);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
-    const struct CMUnitTest tests[] = {
-        TEST(a_list_of_counters_is_read),
-        TEST(a_list_that_ends_with_an_error_is_one),
-        TEST(a_list_that_changes_while_it_is_read_is_read_again),
-        TEST(a_list_that_always_changes_is_given_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

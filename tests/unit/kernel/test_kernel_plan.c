@@ -13,6 +13,7 @@
 
 #include "draw.h"
 #include "feature/kernel/plan.h"
+#include "test.h"
 
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)
@@ -151,7 +152,7 @@ static struct weir_plan_stats stats(void)
 
 /* --- Cases ------------------------------------------------------------------------------------ */
 
-static void the_first_transaction_makes_the_table_with_all_that_is_required(void **state)
+TEST("the first transaction makes the table with all that is required")
 {
     open_plan();
     assert_true(want(0x0a000001, 32, START + 10 * S));
@@ -167,7 +168,7 @@ static void the_first_transaction_makes_the_table_with_all_that_is_required(void
     weir_plan_close(plan);
 }
 
-static void an_empty_plan_makes_an_empty_table(void **state)
+TEST("an empty plan makes an empty table")
 {
     open_plan();
     assert_true(weir_plan_next(plan, now_ns, &message));
@@ -176,7 +177,7 @@ static void an_empty_plan_makes_an_empty_table(void **state)
     weir_plan_close(plan);
 }
 
-static void a_change_waits_for_100_ms_after_the_last_and_not_longer(void **state)
+TEST("a change waits for 100 ms after the last and not longer")
 {
     open_plan();
     assert_int_equal(send_all(), 1);
@@ -192,7 +193,7 @@ static void a_change_waits_for_100_ms_after_the_last_and_not_longer(void **state
     weir_plan_close(plan);
 }
 
-static void full_transactions_do_not_wait(void **state)
+TEST("full transactions do not wait")
 {
     open_plan();
     send_all();
@@ -206,7 +207,7 @@ static void full_transactions_do_not_wait(void **state)
     weir_plan_close(plan);
 }
 
-static void a_new_term_replaces_the_old_one_longer_or_shorter(void **state)
+TEST("a new term replaces the old one longer or shorter")
 {
     open_plan();
     want(1 << 24, 32, START + 10 * S);
@@ -226,7 +227,7 @@ static void a_new_term_replaces_the_old_one_longer_or_shorter(void **state)
     weir_plan_close(plan);
 }
 
-static void a_change_and_its_opposite_cost_nothing(void **state)
+TEST("a change and its opposite cost nothing")
 {
     open_plan();
     want(1 << 24, 32, START + 10 * S);
@@ -241,7 +242,7 @@ static void a_change_and_its_opposite_cost_nothing(void **state)
     weir_plan_close(plan);
 }
 
-static void a_change_while_a_transaction_is_under_way_comes_after_it(void **state)
+TEST("a change during a transaction comes after it")
 {
     open_plan();
     send_all();
@@ -260,7 +261,7 @@ static void a_change_while_a_transaction_is_under_way_comes_after_it(void **stat
     weir_plan_close(plan);
 }
 
-static void an_end_leaves_nothing_behind(void **state)
+TEST("an end leaves nothing behind")
 {
     open_plan();
     for (uint32_t i = 0; i < WEIR_PLAN_BANS_MAX; i++)
@@ -282,7 +283,7 @@ static void an_end_leaves_nothing_behind(void **state)
 }
 
 /* Else the kernel would drop packets of a trusted caller within a banned network. */
-static void what_is_allowed_finds_room_among_all_bans(void **state)
+TEST("what is allowed finds room among all bans")
 {
     struct weir_cidr allowed;
 
@@ -306,7 +307,7 @@ static void what_is_allowed_finds_room_among_all_bans(void **state)
     weir_plan_close(plan);
 }
 
-static void the_mark_of_a_set_is_neither_banned_nor_allowed(void **state)
+TEST("the mark of a set is neither banned nor allowed")
 {
     struct weir_cidr last6 = {.address = {.family = 6}, .bits = 64}, all = network(UINT32_MAX, 32);
 
@@ -323,7 +324,7 @@ static void the_mark_of_a_set_is_neither_banned_nor_allowed(void **state)
     weir_plan_close(plan);
 }
 
-static void a_term_of_less_than_a_millisecond_is_not_sent(void **state)
+TEST("a term of less than a millisecond is not sent")
 {
     open_plan();
     want(1 << 24, 32, START + MS - 1);
@@ -333,7 +334,7 @@ static void a_term_of_less_than_a_millisecond_is_not_sent(void **state)
     weir_plan_close(plan);
 }
 
-static void networks_that_are_too_wide_are_left_to_weir(void **state)
+TEST("networks that are too wide are left to weir")
 {
     const struct weir_cidr wide6 = {.address = {.family = 6}, .bits = WEIR_KERNEL_BITS6_MIN - 1};
     const struct weir_cidr none = {.address = {.family = 0}};
@@ -347,7 +348,7 @@ static void networks_that_are_too_wide_are_left_to_weir(void **state)
     weir_plan_close(plan);
 }
 
-static void an_error_makes_all_anew_later_and_later(void **state)
+TEST("an error makes all anew later and later")
 {
     uint64_t wait_ns = WEIR_PLAN_RETRY_NS;
 
@@ -369,7 +370,7 @@ static void an_error_makes_all_anew_later_and_later(void **state)
     weir_plan_close(plan);
 }
 
-static void a_lost_table_is_made_anew_at_once_in_one_transaction(void **state)
+TEST("a lost table is made anew at once in one transaction")
 {
     open_plan();
     for (uint32_t i = 0; i < 2500; i++)
@@ -391,7 +392,7 @@ static void a_lost_table_is_made_anew_at_once_in_one_transaction(void **state)
     weir_plan_close(plan);
 }
 
-static void what_is_not_named_anew_leaves(void **state)
+TEST("what is not named anew leaves")
 {
     open_plan();
     for (uint32_t i = 0; i < 10; i++)
@@ -409,7 +410,7 @@ static void what_is_not_named_anew_leaves(void **state)
     weir_plan_close(plan);
 }
 
-static void it_knows_what_the_kernel_has(void **state)
+TEST("it knows what the kernel has")
 {
     const struct weir_cidr cidr = network(1 << 24, 32);
 
@@ -499,7 +500,7 @@ static void end_transaction(uint64_t *draw)
     }
 }
 
-static void random_changes_errors_and_losses_end_in_agreement(void **state)
+TEST("random changes errors and losses end in agreement")
 {
     uint64_t draw = 20261123;
     bool flying = false;
@@ -543,26 +544,4 @@ static void random_changes_errors_and_losses_end_in_agreement(void **state)
     weir_plan_close(plan);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_transaction_makes_the_table_with_all_that_is_required),
-        cmocka_unit_test(an_empty_plan_makes_an_empty_table),
-        cmocka_unit_test(a_change_waits_for_100_ms_after_the_last_and_not_longer),
-        cmocka_unit_test(full_transactions_do_not_wait),
-        cmocka_unit_test(a_new_term_replaces_the_old_one_longer_or_shorter),
-        cmocka_unit_test(a_change_and_its_opposite_cost_nothing),
-        cmocka_unit_test(a_change_while_a_transaction_is_under_way_comes_after_it),
-        cmocka_unit_test(an_end_leaves_nothing_behind),
-        cmocka_unit_test(what_is_allowed_finds_room_among_all_bans),
-        cmocka_unit_test(the_mark_of_a_set_is_neither_banned_nor_allowed),
-        cmocka_unit_test(a_term_of_less_than_a_millisecond_is_not_sent),
-        cmocka_unit_test(networks_that_are_too_wide_are_left_to_weir),
-        cmocka_unit_test(an_error_makes_all_anew_later_and_later),
-        cmocka_unit_test(a_lost_table_is_made_anew_at_once_in_one_transaction),
-        cmocka_unit_test(what_is_not_named_anew_leaves),
-        cmocka_unit_test(it_knows_what_the_kernel_has),
-        cmocka_unit_test(random_changes_errors_and_losses_end_in_agreement),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

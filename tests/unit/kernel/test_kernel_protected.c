@@ -21,6 +21,7 @@
 #include "draw.h"
 #include "feature/kernel/helper/addresses.h"
 #include "feature/kernel/helper/protected.h"
+#include "test.h"
 
 static struct kernel_protected set;
 static struct weir_kernel_message message;
@@ -77,7 +78,7 @@ static void name(const char *text, uint8_t bits, uint32_t flags)
     assert_int_equal(kernel_protected_name(&set, &message), 0);
 }
 
-static void all_is_protected_until_the_addresses_are_known(void **state)
+TEST_WITH(open_set, close_set, "all is protected until the addresses are known")
 {
     static const char *const none[] = {NULL};
     assert_true(overlaps("192.0.2.1", 32));
@@ -88,7 +89,7 @@ static void all_is_protected_until_the_addresses_are_known(void **state)
     assert_true(overlaps("198.51.100.7", 32));
 }
 
-static void loopback_and_own_addresses_are_in_no_ban(void **state)
+TEST_WITH(open_set, close_set, "loopback and own addresses are in no ban")
 {
     static const char *const addresses[] = {"192.0.2.5", "2001:db8::5", NULL};
     assert_int_equal(own(addresses), 1);
@@ -111,7 +112,7 @@ static void loopback_and_own_addresses_are_in_no_ban(void **state)
         assert_int_equal(overlaps(cases[i].text, cases[i].bits), cases[i].is);
 }
 
-static void a_new_address_is_told_and_one_that_goes_is_not(void **state)
+TEST_WITH(open_set, close_set, "a new address is reported and one that goes is not")
 {
     static const char *const one[] = {"192.0.2.5", NULL};
     static const char *const two[] = {"192.0.2.6", "192.0.2.5", NULL};
@@ -123,7 +124,7 @@ static void a_new_address_is_told_and_one_that_goes_is_not(void **state)
     assert_false(overlaps("192.0.2.6", 32));
 }
 
-static void named_networks_add_up_until_they_are_replaced(void **state)
+TEST_WITH(open_set, close_set, "named networks add up until they are replaced")
 {
     static const char *const none[] = {NULL};
     assert_int_equal(own(none), 0);
@@ -140,7 +141,7 @@ static void named_networks_add_up_until_they_are_replaced(void **state)
     assert_true(overlaps("127.0.0.1", 32));
 }
 
-static void more_networks_than_the_most_are_an_error_and_protect_all(void **state)
+TEST_WITH(open_set, close_set, "more networks than the most are an error and protect all")
 {
     static const char *const none[] = {NULL};
     uint8_t bytes[16] = {10};
@@ -161,7 +162,7 @@ static void more_networks_than_the_most_are_an_error_and_protect_all(void **stat
 }
 
 /* Against a look at each network. */
-static void random_networks_overlap_as_each_alone_says(void **state)
+TEST_WITH(open_set, close_set, "random networks overlap as each alone says")
 {
     uint64_t draw = 29;
     for (int round = 0; round < 200; round++) {
@@ -227,7 +228,7 @@ static size_t put_address(uint8_t *at, uint8_t family, const char *address, cons
     return put_answer(at, RTM_NEWADDR, 0, body, size);
 }
 
-static void answers_of_the_kernel_are_read(void **state)
+TEST_WITH(open_set, close_set, "answers of the kernel are read")
 {
     static _Alignas(8) uint8_t bytes[1024];
     struct kernel_ranges ranges = {.list = NULL};
@@ -245,7 +246,7 @@ static void answers_of_the_kernel_are_read(void **state)
     assert_false(overlaps("198.51.100.9", 32));
 }
 
-static void answers_that_are_cut_or_wrong_are_errors(void **state)
+TEST_WITH(open_set, close_set, "answers that are cut or wrong are errors")
 {
     static _Alignas(8) uint8_t bytes[256];
     const int32_t refused = -EPERM;
@@ -268,24 +269,4 @@ static void answers_that_are_cut_or_wrong_are_errors(void **state)
     free(ranges.list);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(all_is_protected_until_the_addresses_are_known, open_set,
-                                        close_set),
-        cmocka_unit_test_setup_teardown(loopback_and_own_addresses_are_in_no_ban, open_set,
-                                        close_set),
-        cmocka_unit_test_setup_teardown(a_new_address_is_told_and_one_that_goes_is_not, open_set,
-                                        close_set),
-        cmocka_unit_test_setup_teardown(named_networks_add_up_until_they_are_replaced, open_set,
-                                        close_set),
-        cmocka_unit_test_setup_teardown(more_networks_than_the_most_are_an_error_and_protect_all,
-                                        open_set, close_set),
-        cmocka_unit_test_setup_teardown(random_networks_overlap_as_each_alone_says, open_set,
-                                        close_set),
-        cmocka_unit_test_setup_teardown(answers_of_the_kernel_are_read, open_set, close_set),
-        cmocka_unit_test_setup_teardown(answers_that_are_cut_or_wrong_are_errors, open_set,
-                                        close_set),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "feature/kernel/ruleset.h"
+#include "test.h"
 
 static char *write_text(const struct weir_kernel_limit *limits, uint32_t count,
                         const struct weir_cidr *proxies, size_t proxies_count)
@@ -34,7 +35,7 @@ static void expect(const struct weir_kernel_limit *limit, const char *part)
     free(text);
 }
 
-static void each_limit_is_one_rule_a_family(void **state)
+TEST("each limit is one rule a family")
 {
     struct weir_kernel_limit limit = {.name = "a",
                                       .count = WEIR_KERNEL_COUNT_NEW,
@@ -60,7 +61,7 @@ static void each_limit_is_one_rule_a_family(void **state)
     expect(&limit, "th dport { 80, 443 } update @a_4 { ip saddr . th dport limit rate");
 }
 
-static void a_source_is_forgotten_when_its_burst_is_back(void **state)
+TEST("a source is forgotten when its burst is back")
 {
     struct weir_kernel_limit limit = {
         .name = "a", .prefix4 = 32, .prefix6 = 64, .most = 10, .per_s = 60, .burst = 100};
@@ -72,7 +73,7 @@ static void a_source_is_forgotten_when_its_burst_is_back(void **state)
     expect(&limit, "burst 10 packets");
 }
 
-static void proxies_pass_before_all_limits(void **state)
+TEST("proxies pass before all limits")
 {
     const struct weir_cidr proxies[] = {{{.family = 4, .bytes = {127}}, 8},
                                         {{.family = 6, .bytes = {[15] = 1}}, 128},
@@ -86,12 +87,4 @@ static void proxies_pass_before_all_limits(void **state)
     free(text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_limit_is_one_rule_a_family),
-        cmocka_unit_test(a_source_is_forgotten_when_its_burst_is_back),
-        cmocka_unit_test(proxies_pass_before_all_limits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

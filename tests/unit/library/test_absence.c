@@ -2,6 +2,7 @@
 /* A state file that cannot be opened is a state that does not answer: on_store_error decides, and
  * libweir tries again. The reason is removed while the limiter is open. */
 #include "library_place.h"
+#include "test.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -142,7 +143,7 @@ static void make_folder(const struct folder *folder)
     assert_int_equal(mkdir(folder->inner, 0700), 0);
 }
 
-static void each_limit_decides_by_its_on_store_error(void **state)
+TEST_WITH(setup, teardown, "each limit decides by its on store error")
 {
     struct folder *folder = *state;
     struct weir_reason reason;
@@ -162,7 +163,7 @@ static void each_limit_decides_by_its_on_store_error(void **state)
     weir_close(weir);
 }
 
-static void the_state_decides_when_it_can_be_opened(void **state)
+TEST_WITH(setup, teardown, "the state decides when it can be opened")
 {
     struct folder *folder = *state;
     struct weir *weir = open_in(folder, (struct weir_options){.threads = 2});
@@ -182,7 +183,7 @@ static void the_state_decides_when_it_can_be_opened(void **state)
     assert_string_equal(heard.info, "the state can be used again");
 }
 
-static void leases_and_reservations_end_where_they_began(void **state)
+TEST_WITH(setup, teardown, "leases and reservations end where they began")
 {
     static struct weir_full_answer answer;
     struct folder *folder = *state;
@@ -210,7 +211,7 @@ static void leases_and_reservations_end_where_they_began(void **state)
 }
 
 /* The rules that a reload brings are those that the file is decided by. */
-static void a_reload_without_a_state_takes_effect_now_and_later(void **state)
+TEST_WITH(setup, teardown, "a reload without a state takes effect now and later")
 {
     struct folder *folder = *state;
     struct weir_reason reason;
@@ -229,7 +230,7 @@ static void a_reload_without_a_state_takes_effect_now_and_later(void **state)
     weir_close(weir);
 }
 
-static void rules_and_options_that_are_wrong_are_errors_still(void **state)
+TEST_WITH(setup, teardown, "rules and options that are wrong are errors still")
 {
     struct folder *folder = *state;
     struct weir *weir;
@@ -258,7 +259,7 @@ static void write_state(const struct folder *folder, const char *text)
 }
 
 /* The file stays as it is, and is named. */
-static void a_file_that_is_no_state_is_named(void **state)
+TEST_WITH(setup, teardown, "a file that is no state is named")
 {
     struct folder *folder = *state;
     struct weir_reason reason;
@@ -275,7 +276,7 @@ static void a_file_that_is_no_state_is_named(void **state)
 }
 
 /* Another size than the one that other processes have open. */
-static void a_size_that_cannot_change_now_is_taken_when_it_can(void **state)
+TEST_WITH(setup, teardown, "a size that cannot change now is taken when it can")
 {
     struct folder *folder = *state;
     struct weir_reason reason;
@@ -294,7 +295,7 @@ static void a_size_that_cannot_change_now_is_taken_when_it_can(void **state)
     weir_close(weir);
 }
 
-static void a_folder_that_bars_this_user_is_said_with_user_and_mode(void **state)
+TEST_WITH(setup, teardown, "a folder that bars this user is said with user and mode")
 {
     struct folder *folder = *state;
     struct weir_reason reason;
@@ -327,7 +328,7 @@ static uint64_t failures_of(const char *state_file)
 }
 
 /* Beside a file of another version there is room to count. */
-static void what_on_store_error_decides_is_counted_beside_the_state(void **state)
+TEST_WITH(setup, teardown, "what on store error decides is counted beside the state")
 {
     struct folder *folder = *state;
     make_folder(folder);
@@ -366,7 +367,7 @@ static void *ask_always(void *context)
     return NULL;
 }
 
-static void requests_go_on_while_the_state_comes(void **state)
+TEST_WITH(setup, teardown, "requests go on while the state comes")
 {
     struct folder *folder = *state;
     struct asking asking = {.weir = open_in(folder, (struct weir_options){.threads = THREADS})};
@@ -391,7 +392,7 @@ static void requests_go_on_while_the_state_comes(void **state)
 /* --- The map of standing ---------------------------------------------------------------------- */
 
 /* Where the section says that nobody passes without it, nobody does. */
-static void a_map_that_cannot_be_read_is_decided_by_its_on_store_error(void **state)
+TEST_WITH(setup, teardown, "a map that cannot be read is decided by its on store error")
 {
     struct folder *folder = *state;
     char map[192], text[1024];
@@ -416,7 +417,7 @@ static void a_map_that_cannot_be_read_is_decided_by_its_on_store_error(void **st
 }
 
 /* The state, which is absent, too, would say whether there is to be a map. */
-static void without_state_and_map_standing_is_decided_by_its_on_store_error(void **state)
+TEST_WITH(setup, teardown, "without state and map standing is decided by its on store error")
 {
     struct folder *folder = *state;
     char text[1024];
@@ -436,23 +437,4 @@ static void without_state_and_map_standing_is_decided_by_its_on_store_error(void
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(each_limit_decides_by_its_on_store_error),
-        TEST(the_state_decides_when_it_can_be_opened),
-        TEST(leases_and_reservations_end_where_they_began),
-        TEST(a_reload_without_a_state_takes_effect_now_and_later),
-        TEST(rules_and_options_that_are_wrong_are_errors_still),
-        TEST(a_file_that_is_no_state_is_named),
-        TEST(a_size_that_cannot_change_now_is_taken_when_it_can),
-        TEST(a_folder_that_bars_this_user_is_said_with_user_and_mode),
-        TEST(what_on_store_error_decides_is_counted_beside_the_state),
-        TEST(requests_go_on_while_the_state_comes),
-        TEST(a_map_that_cannot_be_read_is_decided_by_its_on_store_error),
-        TEST(without_state_and_map_standing_is_decided_by_its_on_store_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -20,6 +20,7 @@
 
 #include "feature/use/edge.h"
 #include "temporary.h"
+#include "test.h"
 
 static char folder[TEMPORARY_MAX], rules[TEMPORARY_MAX + 32], state_path[TEMPORARY_MAX + 32],
     edge_path[TEMPORARY_MAX + 48];
@@ -129,7 +130,7 @@ static void check_results(const struct seen *seen, enum weir_edge_front front, u
 
 /* --- The cases -------------------------------------------------------------------------------- */
 
-static void decisions_are_counted_by_result_and_limit(void **state)
+TEST_WITH(setup, teardown, "decisions are counted by result and limit")
 {
     struct weir *weir = open_weir();
     for (unsigned i = 0; i < 5; i++)
@@ -149,7 +150,7 @@ static void decisions_are_counted_by_result_and_limit(void **state)
     check_results(&seen, WEIR_EDGE_LIBRARY, 4, 2);
 }
 
-static void a_program_says_what_it_is(void **state)
+TEST_WITH(setup, teardown, "a program says what it is")
 {
     struct weir *weir = open_weir();
     assert_int_equal(weir_front(weir, "nginx"), 0);
@@ -163,7 +164,7 @@ static void a_program_says_what_it_is(void **state)
     weir_close(weir);
 }
 
-static void counts_survive_a_reload(void **state)
+TEST_WITH(setup, teardown, "counts survive a reload")
 {
     struct weir *weir = open_weir();
     struct weir_reason reason;
@@ -177,7 +178,7 @@ static void counts_survive_a_reload(void **state)
     weir_close(weir);
 }
 
-static void counts_of_a_killed_process_stay(void **state)
+TEST_WITH(setup, teardown, "counts of a killed process stay")
 {
     int ready[2];
     char byte;
@@ -207,7 +208,7 @@ static void counts_of_a_killed_process_stay(void **state)
     weir_close(weir);
 }
 
-static void weir_tend_begins_where_the_file_was_missing(void **state)
+TEST_WITH(setup, teardown, "weir tend begins where the file was missing")
 {
     struct weir *weir = open_weir();
     assert_true(check(weir, "192.0.2.1"));
@@ -222,7 +223,7 @@ static void weir_tend_begins_where_the_file_was_missing(void **state)
     weir_close(weir);
 }
 
-static void a_file_that_cannot_be_made_stops_no_decision(void **state)
+TEST_WITH(setup, teardown, "a file that cannot be made stops no decision")
 {
     FILE *file = fopen(edge_path, "we");
     assert_non_null(file);
@@ -242,7 +243,7 @@ static void a_file_that_cannot_be_made_stops_no_decision(void **state)
 }
 
 /* A process that was stopped while it made the file, or a member of the group that has its lock. */
-static void only_the_start_waits_for_a_file_that_another_process_makes(void **state)
+TEST_WITH(setup, teardown, "only the start waits for a file that another process makes")
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
     int fd = open(edge_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -269,7 +270,7 @@ static void *check_often(void *context)
     return NULL;
 }
 
-static void threads_count_all_that_they_decide(void **state)
+TEST_WITH(setup, teardown, "threads count all that they decide")
 {
     pthread_t threads[4];
     struct weir *weir = open_weir();
@@ -295,18 +296,4 @@ static void threads_count_all_that_they_decide(void **state)
     weir_close(weir);
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(decisions_are_counted_by_result_and_limit),
-        CASE(a_program_says_what_it_is),
-        CASE(counts_survive_a_reload),
-        CASE(counts_of_a_killed_process_stay),
-        CASE(weir_tend_begins_where_the_file_was_missing),
-        CASE(a_file_that_cannot_be_made_stops_no_decision),
-        CASE(only_the_start_waits_for_a_file_that_another_process_makes),
-        CASE(threads_count_all_that_they_decide),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

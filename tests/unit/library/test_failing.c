@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What happens where nothing can be decided, and what libweir says of rules to an operator. */
 #include "library_place.h"
+#include "test.h"
 
 #include <string.h>
 
@@ -9,7 +10,7 @@
 
 #define LIMITS "limits: [ { name: a, key: [], rate: 1/h } ]\n"
 
-static void the_rules_say_it_at_their_top(void **state)
+TEST_WITH(place_setup, place_teardown, "the rules say it at their top")
 {
     struct place *place = *state;
     write_rules(place, LIMITS);
@@ -25,7 +26,7 @@ static void the_rules_say_it_at_their_top(void **state)
     assert_int_equal(weir_rules_on_store_error("/nowhere"), WEIR_ON_STORE_ERROR_NONE);
 }
 
-static void only_a_state_that_fails_lets_requests_pass(void **state)
+TEST_WITH(place_setup, place_teardown, "only a state that fails lets requests pass")
 {
     const bool today = weir_still_takes(WEIR_REFUSED_FROM);
     for (int open_before = 0; open_before < 2; open_before++) {
@@ -41,7 +42,7 @@ static void only_a_state_that_fails_lets_requests_pass(void **state)
     }
 }
 
-static void who_lets_requests_pass_by_an_old_default_is_warned(void **state)
+TEST_WITH(place_setup, place_teardown, "who lets requests pass by an old default is warned")
 {
     const char *warning = weir_on_store_error_warning(WEIR_ON_STORE_ERROR_NONE, true);
     if (weir_still_takes(WEIR_REFUSED_FROM))
@@ -55,7 +56,7 @@ static void who_lets_requests_pass_by_an_old_default_is_warned(void **state)
 
 /* Also where no limit gives back for the status, so that the mistake shows with the first report.
  */
-static void a_report_of_what_was_never_reserved_is_an_error(void **state)
+TEST_WITH(place_setup, place_teardown, "a report of what was never reserved is an error")
 {
     static const char *const tokens[] = {"", "x", "r1.AAAA", "garbage garbage"};
     static struct weir_full_answer answer;
@@ -97,7 +98,7 @@ static void note_mistake(void *context, const char *file, unsigned line, unsigne
     note(context, WEIR_SAY_WARNING, message);
 }
 
-static void what_is_deprecated_is_said_when_rules_are_read(void **state)
+TEST_WITH(place_setup, place_teardown, "what is deprecated is said when rules are read")
 {
     struct place *place = *state;
     struct said said = {0}, mistakes = {0};
@@ -119,7 +120,7 @@ static void what_is_deprecated_is_said_when_rules_are_read(void **state)
 }
 
 /* By each door of libweir: names as texts, and handles. */
-static void unknown_names_of_requests_are_said_once_a_minute(void **state)
+TEST_WITH(place_setup, place_teardown, "unknown names of requests are said once a minute")
 {
     static struct weir_full_answer answer;
     struct place *place = *state;
@@ -142,7 +143,7 @@ static void unknown_names_of_requests_are_said_once_a_minute(void **state)
     weir_close(weir);
 }
 
-static void a_strict_file_refuses_unknown_names_of_programs(void **state)
+TEST_WITH(place_setup, place_teardown, "a strict file refuses unknown names of programs")
 {
     static struct weir_full_answer answer;
     struct place *place = *state;
@@ -162,7 +163,7 @@ static void a_strict_file_refuses_unknown_names_of_programs(void **state)
 }
 
 /* The reason of a failure is the first error, whatever is deprecated before it. */
-static void a_reason_is_an_error(void **state)
+TEST_WITH(place_setup, place_teardown, "a reason is an error")
 {
     struct place *place = *state;
     struct weir *weir;
@@ -173,19 +174,4 @@ static void a_reason_is_an_error(void **state)
     assert_null(strstr(reason.text, "more)"));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, place_setup, place_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(the_rules_say_it_at_their_top),
-        TEST(only_a_state_that_fails_lets_requests_pass),
-        TEST(who_lets_requests_pass_by_an_old_default_is_warned),
-        TEST(a_report_of_what_was_never_reserved_is_an_error),
-        TEST(what_is_deprecated_is_said_when_rules_are_read),
-        TEST(unknown_names_of_requests_are_said_once_a_minute),
-        TEST(a_strict_file_refuses_unknown_names_of_programs),
-        TEST(a_reason_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -19,6 +19,7 @@
 #include "feature/standing/standing.h"
 #include "table/table.h"
 #include "temporary.h"
+#include "test.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -102,7 +103,7 @@ static struct weir_answer_summary ask(struct weir *weir, const char *user)
     return answer;
 }
 
-static void a_ban_counts_from_the_next_check_on(void **state)
+TEST_WITH(setup, teardown, "a ban counts from the next check on")
 {
     struct weir_standing *map = create_map();
     struct weir *weir = open_weir();
@@ -156,7 +157,7 @@ static struct weir_table *open_state(const char *on_store_error)
 }
 
 /* Opened while there is no map that is as new as the mark. */
-static void without_the_map_that_is_expected_the_section_decides(void **state)
+TEST_WITH(setup, teardown, "without the map that is expected the section decides")
 {
     static const char *const settings[] = {"", ", on_store_error: open",
                                            ", on_store_error: closed"};
@@ -193,7 +194,7 @@ static void without_the_map_that_is_expected_the_section_decides(void **state)
 }
 
 /* The last good map is kept while there is no other one. */
-static void a_deleted_map_counts_until_there_is_a_new_one(void **state)
+TEST_WITH(setup, teardown, "a deleted map counts until there is a new one")
 {
     struct weir_table *table = open_state(", on_store_error: closed");
     struct weir_standing *map = create_map();
@@ -222,7 +223,7 @@ static void a_deleted_map_counts_until_there_is_a_new_one(void **state)
 }
 
 /* As after a restart of `weir serve`. */
-static void a_map_that_was_replaced_is_opened_again(void **state)
+TEST_WITH(setup, teardown, "a map that was replaced is opened again")
 {
     struct weir_standing *map = create_map();
     struct weir *weir = open_weir();
@@ -237,7 +238,7 @@ static void a_map_that_was_replaced_is_opened_again(void **state)
     weir_standing_close(map);
 }
 
-static void a_map_that_comes_later_counts_once_it_is_there(void **state)
+TEST_WITH(setup, teardown, "a map that comes later counts once it is there")
 {
     struct weir *weir = open_weir();
     assert_true(ask(weir, "eve").allowed);
@@ -250,7 +251,7 @@ static void a_map_that_comes_later_counts_once_it_is_there(void **state)
     weir_standing_close(map);
 }
 
-static void the_map_is_read_where_the_rules_say(void **state)
+TEST_WITH(setup, teardown, "the map is read where the rules say")
 {
     char text[2 * TEMPORARY_MAX + 200];
     snprintf(map_path, sizeof map_path, "%s/another.map", folder);
@@ -266,7 +267,7 @@ static void the_map_is_read_where_the_rules_say(void **state)
     weir_standing_close(map);
 }
 
-static void a_reload_keeps_it(void **state)
+TEST_WITH(setup, teardown, "a reload keeps it")
 {
     struct weir_reason reason;
     struct weir_standing *map = create_map();
@@ -278,7 +279,7 @@ static void a_reload_keeps_it(void **state)
     weir_standing_close(map);
 }
 
-static void rules_without_a_file_have_their_lists(void **state)
+TEST_WITH(setup, teardown, "rules without a file have their lists")
 {
     struct weir_reason reason;
     char list[TEMPORARY_MAX + 32];
@@ -308,7 +309,7 @@ static void let_a_look_grow_old(void)
         ;
 }
 
-static void a_map_that_is_cut_short_is_dropped_without_a_signal(void **state)
+TEST_WITH(setup, teardown, "a map that is cut short is dropped without a signal")
 {
     struct weir_standing *map = create_map();
     struct weir *weir = open_weir();
@@ -328,7 +329,7 @@ static void a_map_that_is_cut_short_is_dropped_without_a_signal(void **state)
     weir_standing_close(map);
 }
 
-static void a_map_that_is_none_is_an_error(void **state)
+TEST_WITH(setup, teardown, "a map that is none is an error")
 {
     struct weir *weir;
     struct weir_reason reason;
@@ -341,7 +342,7 @@ static void a_map_that_is_none_is_an_error(void **state)
     assert_non_null(strstr(reason.text, "standing.db.map"));
 }
 
-static void a_map_that_is_none_may_leave_the_limits_in_force(void **state)
+TEST_WITH(setup, teardown, "a map that is none may leave the limits in force")
 {
     const struct weir_options options = {.standing_may_fail = true};
     struct weir *weir;
@@ -363,22 +364,4 @@ static void a_map_that_is_none_may_leave_the_limits_in_force(void **state)
     weir_standing_close(map);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_ban_counts_from_the_next_check_on),
-        TEST(without_the_map_that_is_expected_the_section_decides),
-        TEST(a_deleted_map_counts_until_there_is_a_new_one),
-        TEST(a_map_that_was_replaced_is_opened_again),
-        TEST(a_map_that_comes_later_counts_once_it_is_there),
-        TEST(the_map_is_read_where_the_rules_say),
-        TEST(a_reload_keeps_it),
-        TEST(rules_without_a_file_have_their_lists),
-        TEST(a_map_that_is_cut_short_is_dropped_without_a_signal),
-        TEST(a_map_that_is_none_is_an_error),
-        TEST(a_map_that_is_none_may_leave_the_limits_in_force),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -18,6 +18,7 @@
 #include "table/owner.h"
 #include "table/params.h"
 #include "temporary.h"
+#include "test.h"
 
 #define SIZE (UINT64_C(1) << 20)
 #define MS UINT64_C(1000000)
@@ -157,7 +158,7 @@ static void expect(struct weir *weir, const char *path, bool allowed, bool faile
     assert_int_equal(answer.store_failed, failed);
 }
 
-static void a_check_is_decided_by_on_store_error_until_the_neighbour_resumes(void **state)
+TEST_WITH(setup, teardown, "a check is decided by on store error until the neighbour resumes")
 {
     struct place *place = *state;
     struct weir *weir = open_weir(place);
@@ -182,7 +183,7 @@ static void a_check_is_decided_by_on_store_error_until_the_neighbour_resumes(voi
     weir_close(weir);
 }
 
-static void what_a_neighbour_kept_locked_is_free_when_it_dies(void **state)
+TEST_WITH(setup, teardown, "what a neighbour kept locked is free when it dies")
 {
     struct place *place = *state;
     struct weir *weir = open_weir(place);
@@ -195,7 +196,8 @@ static void what_a_neighbour_kept_locked_is_free_when_it_dies(void **state)
     weir_close(weir);
 }
 
-static void a_list_of_limits_that_stays_locked_is_an_error_of_opening_and_of_reloading(void **state)
+TEST_WITH(setup, teardown,
+          "a list of limits that stays locked is an error of opening and of reloading")
 {
     struct place *place = *state;
     struct weir *weir = open_weir(place), *other;
@@ -213,14 +215,4 @@ static void a_list_of_limits_that_stays_locked_is_an_error_of_opening_and_of_rel
     weir_close(weir);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_check_is_decided_by_on_store_error_until_the_neighbour_resumes),
-        TEST(what_a_neighbour_kept_locked_is_free_when_it_dies),
-        TEST(a_list_of_limits_that_stays_locked_is_an_error_of_opening_and_of_reloading),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -16,6 +16,7 @@
 #include "feature/standing/standing.h"
 #include "feature/standing/strike_ring.h"
 #include "temporary.h"
+#include "test.h"
 
 static char folder[TEMPORARY_MAX], rules[TEMPORARY_MAX + 32], map_path[TEMPORARY_MAX + 32],
     state_path[TEMPORARY_MAX + 32];
@@ -133,7 +134,7 @@ static void hear(void *context, enum weir_say level, const char *text)
     snprintf(said->last, sizeof said->last, "%s", text);
 }
 
-static void penalties_without_a_server_are_said_and_counted(void **state)
+TEST_WITH(setup, teardown, "penalties without a server are said and counted")
 {
     struct said said = {0};
     const struct weir_options options = {
@@ -163,7 +164,7 @@ static void penalties_without_a_server_are_said_and_counted(void **state)
     weir_close(weir);
 }
 
-static void a_server_that_comes_later_takes_the_next_strike(void **state)
+TEST_WITH(setup, teardown, "a server that comes later takes the next strike")
 {
     struct said said = {0};
     const struct weir_options options = {.say = hear, .say_context = &said};
@@ -187,7 +188,7 @@ static void a_server_that_comes_later_takes_the_next_strike(void **state)
 }
 
 /* As the tests of a program have it: with a clock of their own. */
-static void private_memory_has_no_server(void **state)
+TEST_WITH(setup, teardown, "private memory has no server")
 {
     struct said said = {0};
     const struct weir_options options = {
@@ -202,7 +203,7 @@ static void private_memory_has_no_server(void **state)
     weir_close(weir);
 }
 
-static void a_move_goes_to_the_server(void **state)
+TEST_WITH(setup, teardown, "a move goes to the server")
 {
     struct weir_standing *map = create_map();
     struct weir_strike_ring *ring = keep();
@@ -224,7 +225,7 @@ static void a_move_goes_to_the_server(void **state)
 }
 
 /* A flood for which the ring has no room: each caller's next strike moves. */
-static void a_move_that_finds_no_room_is_made_by_the_next_strike(void **state)
+TEST_WITH(setup, teardown, "a move that finds no room is made by the next strike")
 {
     struct weir_standing *map = create_map();
     struct weir_strike_ring *ring = keep(), *flood;
@@ -256,7 +257,7 @@ static void a_move_that_finds_no_room_is_made_by_the_next_strike(void **state)
     weir_standing_close(map);
 }
 
-static void strikes_of_two_processes_are_one_count(void **state)
+TEST_WITH(setup, teardown, "strikes of two processes are one count")
 {
     struct weir_standing *map = create_map();
     struct weir_strike_ring *ring = keep();
@@ -272,7 +273,7 @@ static void strikes_of_two_processes_are_one_count(void **state)
     weir_standing_close(map);
 }
 
-static void outcomes_are_strikes_of_the_penalties_that_name_them(void **state)
+TEST_WITH(setup, teardown, "outcomes are strikes of the penalties that name them")
 {
     struct weir_standing *map = create_map();
     struct weir_strike_ring *ring = keep();
@@ -300,18 +301,4 @@ static void outcomes_are_strikes_of_the_penalties_that_name_them(void **state)
     weir_standing_close(map);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(penalties_without_a_server_are_said_and_counted),
-        TEST(a_server_that_comes_later_takes_the_next_strike),
-        TEST(private_memory_has_no_server),
-        TEST(a_move_goes_to_the_server),
-        TEST(a_move_that_finds_no_room_is_made_by_the_next_strike),
-        TEST(strikes_of_two_processes_are_one_count),
-        TEST(outcomes_are_strikes_of_the_penalties_that_name_them),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

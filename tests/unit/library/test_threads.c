@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "temporary.h"
+#include "test.h"
 
 #include <weir/weir.h>
 
@@ -84,7 +85,7 @@ static void *check_one_key(void *context)
     return NULL;
 }
 
-static void eight_threads_on_one_key_are_admitted_exactly_as_often_as_the_limit(void **state)
+TEST_WITH(setup, teardown, "eight threads on one key are admitted exactly as often as the limit")
 {
     struct work work = {.weir = open_weir("1000/366day")}; /* one more every nine hours */
     run_threads(check_one_key, &work);
@@ -118,7 +119,7 @@ static void *hold_leases(void *context)
     return NULL;
 }
 
-static void leases_are_never_held_by_more_than_the_limit(void **state)
+TEST_WITH(setup, teardown, "leases are never held by more than the limit")
 {
     struct work work = {.weir = open_weir("unlimited")};
     run_threads(hold_leases, &work);
@@ -137,7 +138,7 @@ static void *reload_again_and_again(void *context)
     return NULL;
 }
 
-static void reloading_while_others_check_loses_no_count(void **state)
+TEST_WITH(setup, teardown, "reloading while others check loses no count")
 {
     struct work work = {.weir = open_weir("1000/366day")};
     pthread_t reloader;
@@ -150,15 +151,4 @@ static void reloading_while_others_check_loses_no_count(void **state)
     weir_close(work.weir);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            eight_threads_on_one_key_are_admitted_exactly_as_often_as_the_limit, setup, teardown),
-        cmocka_unit_test_setup_teardown(leases_are_never_held_by_more_than_the_limit, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(reloading_while_others_check_loses_no_count, setup,
-                                        teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -13,6 +13,7 @@
 #include <weir/weir.h>
 
 #include "temporary.h"
+#include "test.h"
 #include "text_file.h"
 #include "token_maker.h"
 
@@ -28,7 +29,7 @@ static uint64_t remaining(struct weir *weir, const char *authorization)
     return answer.remaining;
 }
 
-static void a_valid_token_is_its_user_until_its_key_is_gone(void **state)
+TEST("a valid token is its user until its key is gone")
 {
     char folder[TEMPORARY_MAX], set[TOKEN_SET_MAX];
     char token[TOKEN_TEXT_MAX], header[TOKEN_TEXT_MAX + 8];
@@ -62,10 +63,4 @@ static void a_valid_token_is_its_user_until_its_key_is_gone(void **state)
     token_maker_close(&maker);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_valid_token_is_its_user_until_its_key_is_gone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

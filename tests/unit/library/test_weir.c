@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "library_place.h"
+#include "test.h"
 
 #include <weir/embed.h>
 
@@ -25,7 +26,7 @@ static const char three_a_day[] =
     "  - { name: login, match: { path: /login }, key: [client.ip], rate: 3/day,"
     " algorithm: token_bucket }\n";
 
-static void a_request_is_allowed_until_its_limit_is_used_up(void **state)
+TEST_WITH(place_setup, place_teardown, "a request is allowed until its limit is used up")
 {
     struct place *place = *state;
     struct weir_answer_summary answer;
@@ -48,7 +49,7 @@ static void a_request_is_allowed_until_its_limit_is_used_up(void **state)
     weir_close(weir);
 }
 
-static void a_threshold_that_is_reached_is_a_warning(void **state)
+TEST_WITH(place_setup, place_teardown, "a threshold that is reached is a warning")
 {
     struct place *place = *state;
     struct weir_answer_summary answer;
@@ -66,7 +67,7 @@ static void a_threshold_that_is_reached_is_a_warning(void **state)
     weir_close(weir);
 }
 
-static void an_answer_has_the_action_of_its_limits(void **state)
+TEST_WITH(place_setup, place_teardown, "an answer has the action of its limits")
 {
     struct place *place = *state;
     struct weir_answer_summary answer;
@@ -87,7 +88,7 @@ static void an_answer_has_the_action_of_its_limits(void **state)
     weir_close(weir);
 }
 
-static void attributes_that_no_rule_reads_or_that_are_null_are_ignored(void **state)
+TEST_WITH(place_setup, place_teardown, "attributes that no rule reads or that are null are ignored")
 {
     struct place *place = *state;
     struct weir_answer_summary answer;
@@ -107,7 +108,7 @@ static void attributes_that_no_rule_reads_or_that_are_null_are_ignored(void **st
     weir_close(weir);
 }
 
-static void parameters_of_the_query_and_cookies_are_attributes(void **state)
+TEST_WITH(place_setup, place_teardown, "parameters of the query and cookies are attributes")
 {
     struct place *place = *state;
     struct weir_answer_summary answer;
@@ -128,7 +129,7 @@ static void parameters_of_the_query_and_cookies_are_attributes(void **state)
     weir_close(weir);
 }
 
-static void a_malformed_request_is_an_error_and_charges_nothing(void **state)
+TEST_WITH(place_setup, place_teardown, "a malformed request is an error and charges nothing")
 {
     struct place *place = *state;
     struct weir_answer_summary answer;
@@ -143,7 +144,7 @@ static void a_malformed_request_is_an_error_and_charges_nothing(void **state)
     weir_close(weir);
 }
 
-static void bad_rules_are_explained_with_their_place(void **state)
+TEST_WITH(place_setup, place_teardown, "bad rules are explained with their place")
 {
     struct place *place = *state;
     struct weir *weir;
@@ -158,7 +159,7 @@ static void bad_rules_are_explained_with_their_place(void **state)
     weir_close(NULL);
 }
 
-static void state_in_a_file_outlives_the_process_that_made_it(void **state)
+TEST_WITH(place_setup, place_teardown, "state in a file outlives the process that made it")
 {
     struct place *place = *state;
     struct weir_answer_summary answer;
@@ -179,7 +180,7 @@ static void state_in_a_file_outlives_the_process_that_made_it(void **state)
     weir_close(two);
 }
 
-static void a_file_that_is_no_state_is_refused_and_left_alone(void **state)
+TEST_WITH(place_setup, place_teardown, "a file that is no state is refused and left alone")
 {
     struct place *place = *state;
     struct weir_options options = {
@@ -202,7 +203,7 @@ static void a_file_that_is_no_state_is_refused_and_left_alone(void **state)
     assert_string_equal(text, "somebody's diary");
 }
 
-static void a_lease_is_held_until_it_is_released(void **state)
+TEST_WITH(place_setup, place_teardown, "a lease is held until it is released")
 {
     struct place *place = *state;
     struct weir_answer_summary first, second;
@@ -224,7 +225,7 @@ static void a_lease_is_held_until_it_is_released(void **state)
     weir_close(weir);
 }
 
-static void a_request_with_an_idempotency_key_is_charged_once(void **state)
+TEST_WITH(place_setup, place_teardown, "a request with an idempotency key is charged once")
 {
     struct place *place = *state;
     struct weir_answer_summary first, again;
@@ -252,7 +253,7 @@ static void a_request_with_an_idempotency_key_is_charged_once(void **state)
     weir_close(weir);
 }
 
-static void reloading_keeps_state_and_bad_rules_change_nothing(void **state)
+TEST_WITH(place_setup, place_teardown, "reloading keeps state and bad rules change nothing")
 {
     struct place *place = *state;
     struct weir_answer_summary answer;
@@ -275,7 +276,7 @@ static void reloading_keeps_state_and_bad_rules_change_nothing(void **state)
 }
 
 /* The state of 256 KiB has 32 places for different limits. */
-static void limits_that_change_at_each_reload_give_their_places_back(void **state)
+TEST_WITH(place_setup, place_teardown, "limits that change at each reload give their places back")
 {
     struct place *place = *state;
     const struct weir_options options = {.state_bytes = 1 << 18};
@@ -308,7 +309,7 @@ static const char five_a_minute[] =
     "  - { name: l, key: [client.ip], rate: 5/min, algorithm: sliding_log }\n"
     "  - { name: q, key: [client.ip], quota: 7/month }\n";
 
-static void a_clock_for_tests_stands_still_until_it_is_advanced(void **state)
+TEST_WITH(place_setup, place_teardown, "a clock for tests stands still until it is advanced")
 {
     struct place *place = *state;
     const struct weir_options options = {.test_clock_ns = NEW_YEAR_NS};
@@ -336,7 +337,7 @@ static void a_clock_for_tests_stands_still_until_it_is_advanced(void **state)
     weir_close(weir);
 }
 
-static void only_a_clock_for_tests_can_be_advanced(void **state)
+TEST_WITH(place_setup, place_teardown, "only a clock for tests can be advanced")
 {
     struct place *place = *state;
     struct weir *weir;
@@ -354,7 +355,7 @@ static void only_a_clock_for_tests_can_be_advanced(void **state)
     weir_close(weir);
 }
 
-static void a_child_cannot_use_what_its_parent_opened(void **state)
+TEST_WITH(place_setup, place_teardown, "a child cannot use what its parent opened")
 {
     struct place *place = *state;
     struct weir_answer_summary answer;
@@ -378,41 +379,4 @@ static void a_child_cannot_use_what_its_parent_opened(void **state)
     weir_close(weir);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_request_is_allowed_until_its_limit_is_used_up,
-                                        place_setup, place_teardown),
-        cmocka_unit_test_setup_teardown(a_threshold_that_is_reached_is_a_warning, place_setup,
-                                        place_teardown),
-        cmocka_unit_test_setup_teardown(an_answer_has_the_action_of_its_limits, place_setup,
-                                        place_teardown),
-        cmocka_unit_test_setup_teardown(attributes_that_no_rule_reads_or_that_are_null_are_ignored,
-                                        place_setup, place_teardown),
-        cmocka_unit_test_setup_teardown(parameters_of_the_query_and_cookies_are_attributes,
-                                        place_setup, place_teardown),
-        cmocka_unit_test_setup_teardown(a_malformed_request_is_an_error_and_charges_nothing,
-                                        place_setup, place_teardown),
-        cmocka_unit_test_setup_teardown(bad_rules_are_explained_with_their_place, place_setup,
-                                        place_teardown),
-        cmocka_unit_test_setup_teardown(state_in_a_file_outlives_the_process_that_made_it,
-                                        place_setup, place_teardown),
-        cmocka_unit_test_setup_teardown(a_file_that_is_no_state_is_refused_and_left_alone,
-                                        place_setup, place_teardown),
-        cmocka_unit_test_setup_teardown(a_lease_is_held_until_it_is_released, place_setup,
-                                        place_teardown),
-        cmocka_unit_test_setup_teardown(a_request_with_an_idempotency_key_is_charged_once,
-                                        place_setup, place_teardown),
-        cmocka_unit_test_setup_teardown(reloading_keeps_state_and_bad_rules_change_nothing,
-                                        place_setup, place_teardown),
-        cmocka_unit_test_setup_teardown(limits_that_change_at_each_reload_give_their_places_back,
-                                        place_setup, place_teardown),
-        cmocka_unit_test_setup_teardown(a_clock_for_tests_stands_still_until_it_is_advanced,
-                                        place_setup, place_teardown),
-        cmocka_unit_test_setup_teardown(only_a_clock_for_tests_can_be_advanced, place_setup,
-                                        place_teardown),
-        cmocka_unit_test_setup_teardown(a_child_cannot_use_what_its_parent_opened, place_setup,
-                                        place_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -2,6 +2,7 @@
 /* One node's part of a limit: all parts together admit no more than the whole, nor nothing. */
 #include "rules/division.h"
 #include "rules_test.h"
+#include "test.h"
 
 static struct weir_limit divided(struct weir_limit_spec spec, uint32_t nodes)
 {
@@ -17,7 +18,7 @@ static struct weir_limit divided(struct weir_limit_spec spec, uint32_t nodes)
     return part;
 }
 
-static void windows_are_divided_and_rounded_down(void **state)
+TEST("windows are divided and rounded down")
 {
     static const enum weir_algorithm counted[] = {WEIR_FIXED_WINDOW, WEIR_SLIDING_WINDOW,
                                                   WEIR_SLIDING_LOG, WEIR_CONCURRENCY};
@@ -32,7 +33,7 @@ static void windows_are_divided_and_rounded_down(void **state)
     }
 }
 
-static void segments_and_strict_are_kept(void **state)
+TEST("segments and strict are kept")
 {
     struct weir_limit part = divided((struct weir_limit_spec){.algorithm = WEIR_SLIDING_WINDOW,
                                                               .rate = 600,
@@ -45,7 +46,7 @@ static void segments_and_strict_are_kept(void **state)
     assert_true(part.spec.strict);
 }
 
-static void what_comes_over_is_divided_as_the_quota_is(void **state)
+TEST("what comes over is divided as the quota is")
 {
     static const uint64_t bounds[] = {0, 86400000000000};
     struct weir_limit_spec spec = {.algorithm = WEIR_QUOTA,
@@ -65,7 +66,7 @@ static void what_comes_over_is_divided_as_the_quota_is(void **state)
     assert_int_equal(divided(spec, 3).capacity, 33);
 }
 
-static void every_node_admits_at_least_one(void **state)
+TEST("every node admits at least one")
 {
     struct weir_limit_spec spec = {.algorithm = WEIR_FIXED_WINDOW, .rate = 2, .window_ns = 1000000};
     assert_int_equal(divided(spec, 3).capacity, 1);
@@ -73,7 +74,7 @@ static void every_node_admits_at_least_one(void **state)
     assert_int_equal(divided(spec, WEIR_NODES_MAX).capacity, 1);
 }
 
-static void a_limit_of_zero_stays_one(void **state)
+TEST("a limit of zero stays one")
 {
     struct weir_limit_spec spec = {.algorithm = WEIR_FIXED_WINDOW, .rate = 0, .window_ns = 1000000};
     assert_int_equal(divided(spec, 3).capacity, 0);
@@ -81,7 +82,7 @@ static void a_limit_of_zero_stays_one(void **state)
     assert_int_equal(divided(spec, 3).capacity, 0);
 }
 
-static void rates_of_buckets_are_divided_exactly(void **state)
+TEST("rates of buckets are divided exactly")
 {
     struct weir_limit_spec spec = {
         .algorithm = WEIR_TOKEN_BUCKET, .rate = 7, .window_ns = 60000000000, .burst = 20};
@@ -97,7 +98,7 @@ static void rates_of_buckets_are_divided_exactly(void **state)
     assert_int_equal(divided(spec, 4).capacity, 5 + 1);
 }
 
-static void the_largest_limits_can_be_divided(void **state)
+TEST("the largest limits can be divided")
 {
     /* No longer window is to be had, so N is divided, and the burst cut to what refills in time:
      * without that its depth would pass 2^62 ns. */
@@ -114,16 +115,4 @@ static void the_largest_limits_can_be_divided(void **state)
     assert_int_equal(divided(spec, WEIR_NODES_MAX).capacity, WEIR_BUCKET_MAX / WEIR_NODES_MAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows_are_divided_and_rounded_down),
-        cmocka_unit_test(segments_and_strict_are_kept),
-        cmocka_unit_test(what_comes_over_is_divided_as_the_quota_is),
-        cmocka_unit_test(every_node_admits_at_least_one),
-        cmocka_unit_test(a_limit_of_zero_stays_one),
-        cmocka_unit_test(rates_of_buckets_are_divided_exactly),
-        cmocka_unit_test(the_largest_limits_can_be_divided),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rules/source.h"
+#include "test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +80,7 @@ static void expect_end(const struct asked *asked, int err, const char *text)
     assert_int_equal(weir_request_end(&asked->request, NULL), err);
 }
 
-static void a_name_is_read_unread_made_or_unknown(void **state)
+TEST("a name is read unread made or unknown")
 {
     static const struct {
         const char *name;
@@ -126,7 +127,7 @@ static void a_name_is_read_unread_made_or_unknown(void **state)
     asked_close(asked);
 }
 
-static void a_client_says_nothing_of_the_caller(void **state)
+TEST("a client says nothing of the caller")
 {
     static const char *const names[] = {"user", "org", "plan"};
     struct asked *asked = asked_open();
@@ -147,7 +148,7 @@ static void a_client_says_nothing_of_the_caller(void **state)
     asked_close(asked);
 }
 
-static void only_a_connection_tells_of_certificates(void **state)
+TEST("only a connection tells of certificates")
 {
     struct asked *asked = asked_open();
     put(asked, "tls.client.cn", "mallory", WEIR_TRUST_CLIENT);
@@ -159,7 +160,7 @@ static void only_a_connection_tells_of_certificates(void **state)
     asked_close(asked);
 }
 
-static void nobody_says_what_the_rules_make(void **state)
+TEST("nobody says what the rules make")
 {
     struct asked *asked = asked_open();
     for (int trust = WEIR_TRUST_CLIENT; trust <= WEIR_TRUST_CONNECTION; trust++)
@@ -169,7 +170,7 @@ static void nobody_says_what_the_rules_make(void **state)
     asked_close(asked);
 }
 
-static void lines_of_one_field_are_one_value(void **state)
+TEST("lines of one field are one value")
 {
     struct asked *asked = asked_open();
     put_field(asked, "X-A", "1");
@@ -183,7 +184,7 @@ static void lines_of_one_field_are_one_value(void **state)
     asked_close(asked);
 }
 
-static void what_is_given_by_name_goes_before_fields(void **state)
+TEST("what is given by name goes before fields")
 {
     struct asked *asked = asked_open();
     put_field(asked, "x-a", "field");
@@ -198,7 +199,7 @@ static void what_is_given_by_name_goes_before_fields(void **state)
     asked_close(asked);
 }
 
-static void the_host_goes_before_the_field_of_this_name(void **state)
+TEST("the host goes before the field of this name")
 {
     struct asked *asked = asked_open();
     put_field(asked, "Host", "field");
@@ -212,7 +213,7 @@ static void the_host_goes_before_the_field_of_this_name(void **state)
     asked_close(asked);
 }
 
-static void a_field_says_that_fields_are_known(void **state)
+TEST("a field says that fields are known")
 {
     struct asked *asked = asked_open();
     put(asked, "tenant", "t", WEIR_TRUST_CLIENT);
@@ -225,7 +226,7 @@ static void a_field_says_that_fields_are_known(void **state)
     asked_close(asked);
 }
 
-static void an_address_is_parsed_and_the_connection_s_goes_first(void **state)
+TEST("an address is parsed and the connection s goes first")
 {
     struct asked *asked = asked_open();
     const struct weir_address peer = {.family = 4, .bytes = {10, 0, 0, 1}};
@@ -248,7 +249,7 @@ static void an_address_is_parsed_and_the_connection_s_goes_first(void **state)
     asked_close(asked);
 }
 
-static void of_two_attributes_the_last_counts_or_they_are_an_error(void **state)
+TEST("of two attributes the last counts or they are an error")
 {
     struct asked *asked = asked_open();
     put(asked, "tenant", "a", WEIR_TRUST_CLIENT);
@@ -263,7 +264,7 @@ static void of_two_attributes_the_last_counts_or_they_are_an_error(void **state)
     asked_close(asked);
 }
 
-static void fields_without_room_are_too_large(void **state)
+TEST("fields without room are too large")
 {
     struct asked *asked = asked_open();
     char value[128];
@@ -284,7 +285,7 @@ static void fields_without_room_are_too_large(void **state)
     asked_close(asked);
 }
 
-static void trust_is_of_each_value(void **state)
+TEST("trust is of each value")
 {
     struct asked *asked = asked_open();
     uint16_t a = (uint16_t)weir_rules_source(asked->rules, "header.x-a", 10).attribute;
@@ -314,7 +315,7 @@ static void model_add(struct model *model, const char *value, const char *betwee
 }
 
 /* Lines of two fields in random order, by names of any case, against a model that joins texts. */
-static void random_lines_are_joined_as_a_model_does(void **state)
+TEST("random lines are joined as a model does")
 {
     static const char *const names[] = {"x-a", "X-A", "cookie", "Cookie"};
     static const char *const values[] = {"", "a", "b, c", "d=1"};
@@ -339,7 +340,7 @@ static void random_lines_are_joined_as_a_model_does(void **state)
     asked_close(asked);
 }
 
-static void every_row_is_found_by_its_name(void **state)
+TEST("every row is found by its name")
 {
     uint32_t count;
     const struct rules_attribute_row *rows = rules_attribute_rows(&count);
@@ -353,23 +354,4 @@ static void every_row_is_found_by_its_name(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_name_is_read_unread_made_or_unknown),
-        cmocka_unit_test(a_client_says_nothing_of_the_caller),
-        cmocka_unit_test(only_a_connection_tells_of_certificates),
-        cmocka_unit_test(nobody_says_what_the_rules_make),
-        cmocka_unit_test(lines_of_one_field_are_one_value),
-        cmocka_unit_test(what_is_given_by_name_goes_before_fields),
-        cmocka_unit_test(the_host_goes_before_the_field_of_this_name),
-        cmocka_unit_test(a_field_says_that_fields_are_known),
-        cmocka_unit_test(an_address_is_parsed_and_the_connection_s_goes_first),
-        cmocka_unit_test(of_two_attributes_the_last_counts_or_they_are_an_error),
-        cmocka_unit_test(fields_without_room_are_too_large),
-        cmocka_unit_test(trust_is_of_each_value),
-        cmocka_unit_test(random_lines_are_joined_as_a_model_does),
-        cmocka_unit_test(every_row_is_found_by_its_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

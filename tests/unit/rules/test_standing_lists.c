@@ -7,6 +7,7 @@
 #include "feature/standing/rules/lists.h"
 #include "rules_test.h"
 #include "temporary.h"
+#include "test.h"
 
 static char folder[TEMPORARY_MAX];
 
@@ -54,7 +55,7 @@ static int note(void *context, const struct weir_list_item *item, struct weir_re
     return 0;
 }
 
-static void a_file_of_any_size_is_read_to_its_end(void **state)
+TEST("a file of any size is read to its end")
 {
     struct weir_reason reason = {{0}};
     struct seen seen = {0};
@@ -69,7 +70,7 @@ static void a_file_of_any_size_is_read_to_its_end(void **state)
     assert_string_equal(seen.last, "ada");
 }
 
-static void what_is_not_a_regular_file_is_refused_and_not_waited_for(void **state)
+TEST("what is not a regular file is refused and not waited for")
 {
     struct weir_reason reason = {{0}};
     char wanted[WEIR_REASON_MAX];
@@ -124,7 +125,7 @@ static void write_list(const char *name, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-static void lists_replace_those_that_were_in_force(void **state)
+TEST("lists replace those that were in force")
 {
     struct weir_standing *map = map_of(100);
     struct weir_standing_settings settings;
@@ -150,7 +151,7 @@ static void lists_replace_those_that_were_in_force(void **state)
     weir_standing_close(map);
 }
 
-static void a_list_that_cannot_be_read_leaves_what_is_in_force(void **state)
+TEST("a list that cannot be read leaves what is in force")
 {
     struct weir_standing *map = map_of(100);
     struct weir_standing_settings settings;
@@ -166,7 +167,7 @@ static void a_list_that_cannot_be_read_leaves_what_is_in_force(void **state)
     weir_standing_close(map);
 }
 
-static void the_first_value_without_room_is_named(void **state)
+TEST("the first value without room is named")
 {
     struct weir_standing *map = map_of(WEIR_STANDING_ENTRIES_MIN);
     struct weir_standing_entry kept = {
@@ -186,14 +187,4 @@ static void the_first_value_without_room_is_named(void **state)
     weir_standing_close(map);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_of_any_size_is_read_to_its_end),
-        cmocka_unit_test(what_is_not_a_regular_file_is_refused_and_not_waited_for),
-        cmocka_unit_test(lists_replace_those_that_were_in_force),
-        cmocka_unit_test(a_list_that_cannot_be_read_leaves_what_is_in_force),
-        cmocka_unit_test(the_first_value_without_room_is_named),
-    };
-    return cmocka_run_group_tests(tests, in_a_folder, remove_folder);
-}
+RUN_TESTS_WITH(in_a_folder, remove_folder)

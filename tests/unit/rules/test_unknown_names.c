@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "rules_test.h"
+#include "test.h"
 
 #include "feature/score/rules/score.h"
 #include "rules/unknown_names.h"
@@ -25,7 +26,7 @@ static void add(const struct weir_rules *rules, const char *name)
     rules_unknown_name(rules, name, strlen(name));
 }
 
-static void names_are_counted_and_the_nearest_is_named(void **state)
+TEST("names are counted and the nearest is named")
 {
     struct weir_rules *rules = test_load(TEXT);
     assert_int_equal(weir_rules_unknown_total(rules), 0);
@@ -47,7 +48,7 @@ static void names_are_counted_and_the_nearest_is_named(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_name_is_kept_as_plain_bytes_of_bounded_length(void **state)
+TEST("a name is kept as plain bytes of bounded length")
 {
     char longest[200], kept[RULES_UNKNOWN_SIZE + 1] = "";
     struct weir_rules *rules = test_load(TEXT);
@@ -62,7 +63,7 @@ static void a_name_is_kept_as_plain_bytes_of_bounded_length(void **state)
     weir_rules_unref(rules);
 }
 
-static void names_beyond_the_bound_are_counted_together(void **state)
+TEST("names beyond the bound are counted together")
 {
     struct weir_rules *rules = test_load(TEXT);
     for (int i = 0; i < 100; i++) {
@@ -77,7 +78,7 @@ static void names_beyond_the_bound_are_counted_together(void **state)
     weir_rules_unref(rules);
 }
 
-static void new_rules_take_over_what_is_unknown_still(void **state)
+TEST("new rules take over what is unknown still")
 {
     struct weir_rules *before = test_load(TEXT);
     struct weir_rules *rules = test_load("attributes: [tool]\nlimits: []\n");
@@ -110,7 +111,7 @@ static void *add_many(void *context)
     return NULL;
 }
 
-static void threads_lose_no_count_and_make_no_name_twice(void **state)
+TEST("threads lose no count and make no name twice")
 {
     struct weir_rules *rules = test_load(TEXT);
     pthread_t threads[THREADS];
@@ -132,14 +133,4 @@ static void threads_lose_no_count_and_make_no_name_twice(void **state)
     weir_rules_unref(rules);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_counted_and_the_nearest_is_named),
-        cmocka_unit_test(a_name_is_kept_as_plain_bytes_of_bounded_length),
-        cmocka_unit_test(names_beyond_the_bound_are_counted_together),
-        cmocka_unit_test(new_rules_take_over_what_is_unknown_still),
-        cmocka_unit_test(threads_lose_no_count_and_make_no_name_twice),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -12,6 +12,7 @@
 
 #include "draw.h"
 #include "feature/score/behaviour.h"
+#include "test.h"
 
 #ifdef MODEL_QUICK
 #define OPERATIONS 20000
@@ -74,7 +75,7 @@ static unsigned steady_at(uint64_t at_ms)
     return add(1, at_ms, 0).steady;
 }
 
-static void the_first_gap_begins_a_run_and_alike_gaps_continue_it(void **state)
+TEST_WITH(setup, teardown, "the first gap begins a run and alike gaps continue it")
 {
     assert_int_equal(steady_at(0), 0);
     assert_int_equal(steady_at(1000), 1);
@@ -85,7 +86,7 @@ static void the_first_gap_begins_a_run_and_alike_gaps_continue_it(void **state)
     assert_int_equal(steady_at(6149), 2);
 }
 
-static void a_gap_below_within_ends_a_run(void **state)
+TEST_WITH(setup, teardown, "a gap below within ends a run")
 {
     assert_int_equal(steady_at(0), 0);
     assert_int_equal(steady_at(60), 1);
@@ -94,13 +95,13 @@ static void a_gap_below_within_ends_a_run(void **state)
     assert_int_equal(steady_at(219), 1);
 }
 
-static void a_burst_of_one_page_is_no_rhythm(void **state)
+TEST_WITH(setup, teardown, "a burst of one page is no rhythm")
 {
     for (uint64_t i = 0; i < 100; i++)
         assert_int_equal(steady_at(i * 10), 0);
 }
 
-static void a_gap_of_17_minutes_is_no_gap(void **state)
+TEST_WITH(setup, teardown, "a gap of 17 minutes is no gap")
 {
     assert_int_equal(steady_at(0), 0);
     assert_int_equal(steady_at(WEIR_GAP_MAX_MS - 1), 1);
@@ -108,7 +109,7 @@ static void a_gap_of_17_minutes_is_no_gap(void **state)
     assert_int_equal(steady_at(3 * (uint64_t)WEIR_GAP_MAX_MS - 2), 0);
 }
 
-static void a_time_that_goes_back_is_a_gap_of_0_and_keeps_the_later_time(void **state)
+TEST_WITH(setup, teardown, "a time that goes back is a gap of 0 and keeps the later time")
 {
     assert_int_equal(steady_at(1000), 0);
     assert_int_equal(steady_at(2000), 1);
@@ -117,7 +118,7 @@ static void a_time_that_goes_back_is_a_gap_of_0_and_keeps_the_later_time(void **
     assert_int_equal(steady_at(4000), 2);
 }
 
-static void runs_stop_at_their_most(void **state)
+TEST_WITH(setup, teardown, "runs stop at their most")
 {
     struct weir_habit habit = {0, 0};
     for (uint64_t i = 0; i < 300; i++)
@@ -126,7 +127,7 @@ static void runs_stop_at_their_most(void **state)
     assert_int_equal(habit.same_route, WEIR_RUN_MAX);
 }
 
-static void a_run_of_routes_ends_with_another_route(void **state)
+TEST_WITH(setup, teardown, "a run of routes ends with another route")
 {
     assert_int_equal(add(1, 0, 7).same_route, 1);
     assert_int_equal(add(1, 1, 7).same_route, 2);
@@ -136,7 +137,7 @@ static void a_run_of_routes_ends_with_another_route(void **state)
     assert_int_equal(add(1, 503, 7).same_route, 2);
 }
 
-static void a_request_without_a_route_ends_the_run(void **state)
+TEST_WITH(setup, teardown, "a request without a route ends the run")
 {
     struct weir_event event = event_of(1, 2, 0);
     struct weir_habit habit;
@@ -148,7 +149,7 @@ static void a_request_without_a_route_ends_the_run(void **state)
     assert_int_equal(add(1, 3, 0).same_route, 1);
 }
 
-static void a_look_keeps_nothing(void **state)
+TEST_WITH(setup, teardown, "a look keeps nothing")
 {
     struct weir_event event = event_of(1, 1000, 7);
     struct weir_habit habit;
@@ -165,7 +166,7 @@ static void a_look_keeps_nothing(void **state)
     assert_int_equal(add(2, 1000, 7).same_route, 1);
 }
 
-static void a_recall_says_what_the_last_request_left(void **state)
+TEST_WITH(setup, teardown, "a recall says what the last request left")
 {
     struct weir_event event = event_of(1, 0, 7);
     struct weir_habit habit = {9, 9};
@@ -180,7 +181,7 @@ static void a_recall_says_what_the_last_request_left(void **state)
     }
 }
 
-static void a_full_bucket_gives_the_place_of_who_was_away_for_longest(void **state)
+TEST_WITH(setup, teardown, "a full bucket gives the place of who was away for longest")
 {
     open_table(1); /* one bucket */
     uint64_t room = weir_behaviour_room(behaviour);
@@ -198,7 +199,7 @@ static void a_full_bucket_gives_the_place_of_who_was_away_for_longest(void **sta
     assert_int_equal(add(3, 160, 7).same_route, 1);
 }
 
-static void who_was_away_for_days_is_no_longer_steady(void **state)
+TEST_WITH(setup, teardown, "who was away for days is no longer steady")
 {
     uint64_t days[] = {86400000, UINT64_C(2) * 86400000, UINT64_C(3) * 86400000};
     for (uint64_t i = 0; i < 3; i++) {
@@ -209,7 +210,7 @@ static void who_was_away_for_days_is_no_longer_steady(void **state)
     }
 }
 
-static void a_table_has_bounds(void **state)
+TEST_WITH(setup, teardown, "a table has bounds")
 {
     struct weir_behaviour *none = NULL;
     assert_int_equal(weir_behaviour_open(&none, 0), WEIR_ERR_RANGE);
@@ -336,40 +337,15 @@ static void run_model(uint64_t clients, uint64_t seed)
     }
 }
 
-static void random_requests_are_judged_as_the_model_judges_whole_histories(void **state)
+TEST_WITH(setup, teardown, "random requests are judged as the model judges whole histories")
 {
     run_model(1000, 11);
 }
 
-static void random_requests_in_a_full_table_are_judged_as_the_model_judges_them(void **state)
+TEST_WITH(setup, teardown, "random requests in a full table are judged as the model judges them")
 {
     run_model(1, 12);
     assert_true(weir_behaviour_evicted(behaviour) > 100);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_first_gap_begins_a_run_and_alike_gaps_continue_it,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(a_gap_below_within_ends_a_run, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_burst_of_one_page_is_no_rhythm, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_gap_of_17_minutes_is_no_gap, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            a_time_that_goes_back_is_a_gap_of_0_and_keeps_the_later_time, setup, teardown),
-        cmocka_unit_test_setup_teardown(runs_stop_at_their_most, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_run_of_routes_ends_with_another_route, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_request_without_a_route_ends_the_run, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_look_keeps_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_recall_says_what_the_last_request_left, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_full_bucket_gives_the_place_of_who_was_away_for_longest,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(who_was_away_for_days_is_no_longer_steady, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_table_has_bounds, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            random_requests_are_judged_as_the_model_judges_whole_histories, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            random_requests_in_a_full_table_are_judged_as_the_model_judges_them, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

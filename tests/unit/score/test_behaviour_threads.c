@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "feature/score/behaviour.h"
+#include "test.h"
 
 #ifdef MODEL_QUICK
 #define ROUNDS 2000
@@ -60,7 +61,7 @@ static void *run(void *context)
     return NULL;
 }
 
-static void threads_lose_no_request_and_mix_no_clients(void **state)
+TEST("threads lose no request and mix no clients")
 {
     struct shared shared = {.bad = 0};
     struct thread threads[THREADS];
@@ -79,10 +80,4 @@ static void threads_lose_no_request_and_mix_no_clients(void **state)
     weir_behaviour_unref(shared.behaviour);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_lose_no_request_and_mix_no_clients),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

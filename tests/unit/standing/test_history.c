@@ -18,6 +18,7 @@
 #include "feature/standing/history.h"
 #include "standing_test.h"
 #include "temporary.h"
+#include "test.h"
 
 static char folder[TEMPORARY_MAX], path[TEMPORARY_MAX + 16];
 
@@ -119,7 +120,7 @@ static struct text rows(struct weir_history *history, uint64_t count)
     return text;
 }
 
-static void test_entries_and_changes_are_there_after_a_restart(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test entries and changes are there after a restart")
 {
     struct weir_history *history = open_history(0, 0);
     uint64_t secret[2], again[2];
@@ -147,7 +148,7 @@ static void test_entries_and_changes_are_there_after_a_restart(void **state)
     weir_history_close(history);
 }
 
-static void test_what_has_ended_is_not_in_force_and_is_removed(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test what has ended is not in force and is removed")
 {
     struct weir_history *history = open_history(0, 0);
 
@@ -162,7 +163,7 @@ static void test_what_has_ended_is_not_in_force_and_is_removed(void **state)
     weir_history_close(history);
 }
 
-static void test_the_audit_is_bounded_by_rows_and_by_age(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test the audit is bounded by rows and by age")
 {
     struct weir_history *history = open_history(5, 1000 * S);
 
@@ -215,7 +216,7 @@ static struct text ladders(struct weir_history *history, uint64_t now_ns)
     return text;
 }
 
-static void test_a_ladder_changes_only_from_the_state_that_is_there(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test a ladder changes only from the state that is there")
 {
     const struct weir_ladder_state none = {.step = 0};
     struct weir_history *history = open_history(0, 0);
@@ -235,7 +236,7 @@ static void test_a_ladder_changes_only_from_the_state_that_is_there(void **state
     weir_history_close(history);
 }
 
-static void test_an_end_without_an_end_is_kept(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test an end without an end is kept")
 {
     const struct weir_ladder_state none = {.step = 0};
     struct weir_history *history = open_history(0, 0);
@@ -248,7 +249,7 @@ static void test_an_end_without_an_end_is_kept(void **state)
     weir_history_close(history);
 }
 
-static void test_ladders_that_are_gone_are_removed(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test ladders that are gone are removed")
 {
     const struct weir_ladder_state none = {.step = 0};
     struct weir_history *history = open_history(0, 0);
@@ -262,7 +263,7 @@ static void test_ladders_that_are_gone_are_removed(void **state)
     weir_history_close(history);
 }
 
-static void test_clearing_what_penalties_set_forgives_all_steps(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test clearing what penalties set forgives all steps")
 {
     const struct weir_ladder_state none = {.step = 0};
     struct weir_history *history = open_history(0, 0);
@@ -283,7 +284,7 @@ static void test_clearing_what_penalties_set_forgives_all_steps(void **state)
 }
 
 /* As the first histories were. */
-static void test_a_history_without_ladders_gets_a_table_of_them(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test a history without ladders gets a table of them")
 {
     const struct weir_ladder_state none = {.step = 0};
     struct weir_history *history = open_history(0, 0);
@@ -300,7 +301,7 @@ static void test_a_history_without_ladders_gets_a_table_of_them(void **state)
     weir_history_close(history);
 }
 
-static void test_a_group_is_kept_whole(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test a group is kept whole")
 {
     struct weir_history *history = open_history(0, 0);
 
@@ -313,7 +314,7 @@ static void test_a_group_is_kept_whole(void **state)
 }
 
 /* A writer is killed at some point; each change that it reported is there, with its audit row. */
-static void test_reported_changes_survive_kill_9(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test reported changes survive kill 9")
 {
     for (int round = 0; round < 5; round++) {
         struct weir_history *history;
@@ -374,7 +375,7 @@ static void write_file(const char *text)
     fclose(file);
 }
 
-static void test_other_files_and_damage_are_refused(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test other files and damage are refused")
 {
     sqlite3 *db = NULL;
 
@@ -395,7 +396,7 @@ static void test_other_files_and_damage_are_refused(void **state)
 }
 
 /* As `weir explain` reads it beside its writer. */
-static void test_a_look_reads_and_makes_nothing(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test a look reads and makes nothing")
 {
     const struct weir_history_options options = {.path = path, .look = true};
     struct weir_history *writer, *look = NULL;
@@ -419,7 +420,7 @@ static void test_a_look_reads_and_makes_nothing(void **state)
     weir_history_close(writer);
 }
 
-static void test_a_folder_that_is_not_there_is_named(void **state)
+TEST("test a folder that is not there is named")
 {
     struct weir_history_options options = {.path = "/nowhere/at/all.db"};
     struct weir_history *history = NULL;
@@ -429,7 +430,8 @@ static void test_a_folder_that_is_not_there_is_named(void **state)
     assert_non_null(strstr(reason.text, options.path));
 }
 
-static void test_a_database_that_another_process_has_locked_is_an_error_that_passes(void **state)
+TEST_WITH(in_a_folder, remove_folder,
+          "test a database that another process has locked is an error that passes")
 {
     struct weir_history *history = open_history(0, 0);
     struct weir_history_entry one = user("ada", WEIR_STANDING_SUSPENDED, WEIR_NEVER);
@@ -449,7 +451,7 @@ static void test_a_database_that_another_process_has_locked_is_an_error_that_pas
 }
 
 /* A file that may not grow is a disk that is full. */
-static void test_a_full_disk_is_an_error_and_loses_nothing(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test a full disk is an error and loses nothing")
 {
     struct weir_history *history = open_history(0, 0);
     struct weir_reason reason = {""};
@@ -480,26 +482,4 @@ static void test_a_full_disk_is_an_error_and_loses_nothing(void **state)
     weir_history_close(history);
 }
 
-int main(void)
-{
-#define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, in_a_folder, remove_folder)
-    const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(test_entries_and_changes_are_there_after_a_restart),
-        IN_A_FOLDER(test_what_has_ended_is_not_in_force_and_is_removed),
-        IN_A_FOLDER(test_the_audit_is_bounded_by_rows_and_by_age),
-        IN_A_FOLDER(test_a_ladder_changes_only_from_the_state_that_is_there),
-        IN_A_FOLDER(test_an_end_without_an_end_is_kept),
-        IN_A_FOLDER(test_ladders_that_are_gone_are_removed),
-        IN_A_FOLDER(test_clearing_what_penalties_set_forgives_all_steps),
-        IN_A_FOLDER(test_a_history_without_ladders_gets_a_table_of_them),
-        IN_A_FOLDER(test_a_group_is_kept_whole),
-        IN_A_FOLDER(test_reported_changes_survive_kill_9),
-        IN_A_FOLDER(test_other_files_and_damage_are_refused),
-        IN_A_FOLDER(test_a_look_reads_and_makes_nothing),
-        cmocka_unit_test(test_a_folder_that_is_not_there_is_named),
-        IN_A_FOLDER(test_a_database_that_another_process_has_locked_is_an_error_that_passes),
-        IN_A_FOLDER(test_a_full_disk_is_an_error_and_loses_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

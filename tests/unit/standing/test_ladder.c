@@ -11,6 +11,7 @@
 
 #include "draw.h"
 #include "feature/standing/ladder.h"
+#include "test.h"
 
 #define MINUTE UINT64_C(60000000000)
 #define HOUR (60 * MINUTE)
@@ -33,7 +34,7 @@ static void expect_move(struct weir_ladder_state *state, uint64_t now_ns, uint8_
     assert_int_equal(state->until_ns, until_ns);
 }
 
-static void each_move_is_one_step_and_the_last_is_begun_anew(void **state)
+TEST("each move is one step and the last is begun anew")
 {
     struct weir_ladder_state value = {0};
     expect_move(&value, START, 1, WEIR_STANDING_WARNED, START + HOUR);
@@ -43,7 +44,7 @@ static void each_move_is_one_step_and_the_last_is_begun_anew(void **state)
     expect_move(&value, START + DAY + 5, 4, WEIR_STANDING_SUSPENDED, START + 2 * DAY + 5);
 }
 
-static void a_step_is_forgiven_to_the_nanosecond_after_the_end_of_the_term(void **state)
+TEST("a step is forgiven to the nanosecond after the end of the term")
 {
     struct weir_ladder_state value = {0};
     weir_ladder_move(&ladder, &value, START);
@@ -60,7 +61,7 @@ static void a_step_is_forgiven_to_the_nanosecond_after_the_end_of_the_term(void 
     expect_move(&value, end + 9 * DAY, 1, WEIR_STANDING_WARNED, end + 9 * DAY + HOUR);
 }
 
-static void several_steps_are_forgiven_at_once(void **state)
+TEST("several steps are forgiven at once")
 {
     struct weir_ladder_state value = {0};
     for (int i = 0; i < 3; i++)
@@ -70,7 +71,7 @@ static void several_steps_are_forgiven_at_once(void **state)
                 end + 2 * DAY + 2 * HOUR); /* two were forgiven */
 }
 
-static void a_strike_begins_the_time_without_one_anew(void **state)
+TEST("a strike begins the time without one anew")
 {
     struct weir_ladder_state value = {0};
     weir_ladder_move(&ladder, &value, START);
@@ -82,7 +83,7 @@ static void a_strike_begins_the_time_without_one_anew(void **state)
     assert_int_equal(weir_ladder_forgive(&ladder, &value, START + HOUR + 2 * DAY - 1), 1);
 }
 
-static void a_revocation_is_never_forgiven(void **state)
+TEST("a revocation is never forgiven")
 {
     const struct weir_ladder short_ladder = {
         .forgive_ns = 1, .count = 1, .steps = {{WEIR_NEVER, WEIR_STANDING_REVOKED}}};
@@ -94,7 +95,7 @@ static void a_revocation_is_never_forgiven(void **state)
     assert_int_equal(value.step, 1);
 }
 
-static void without_forgive_nothing_is_forgiven(void **state)
+TEST("without forgive nothing is forgiven")
 {
     struct weir_ladder strict = ladder;
     struct weir_ladder_state value = {0};
@@ -103,7 +104,7 @@ static void without_forgive_nothing_is_forgiven(void **state)
     assert_int_equal(weir_ladder_forgive(&strict, &value, START + 1000 * DAY), 0);
 }
 
-static void a_clock_that_goes_back_forgives_nothing(void **state)
+TEST("a clock that goes back forgives nothing")
 {
     struct weir_ladder_state value = {0};
     weir_ladder_move(&ladder, &value, START);
@@ -117,7 +118,7 @@ static void a_clock_that_goes_back_forgives_nothing(void **state)
 }
 
 /* Tick by tick: a step goes whenever it has been clean for `forgive`. */
-static void a_state_above_a_shorter_ladder_is_at_its_last_step(void **state)
+TEST("a state above a shorter ladder is at its last step")
 {
     struct weir_ladder_state at = {.until_ns = 5, .clean_ns = 5, .step = 9};
     struct weir_ladder shorter = ladder;
@@ -131,7 +132,7 @@ static void a_state_above_a_shorter_ladder_is_at_its_last_step(void **state)
     assert_null(weir_ladder_at(&shorter, &at));
 }
 
-static void all_is_forgiven_when_each_step_is(void **state)
+TEST("all is forgiven when each step is")
 {
     struct weir_ladder_state at = {.step = 0}, later;
 
@@ -148,7 +149,7 @@ static void all_is_forgiven_when_each_step_is(void **state)
     assert_int_equal(weir_ladder_gone_ns(&ladder, &at), WEIR_NEVER);
 }
 
-static void random_strikes_move_as_a_clock_that_ticks_says(void **state)
+TEST("random strikes move as a clock that ticks says")
 {
     uint64_t random = 7;
     for (int round = 0; round < 2000; round++) {
@@ -192,7 +193,7 @@ static int minutes(uint64_t *duration_ns, const char *text, size_t size, struct 
     return WEIR_ERR_SYNTAX;
 }
 
-static void steps_are_read_as_the_rules_write_them(void **state)
+TEST("steps are read as the rules write them")
 {
     static const struct {
         const char *text;
@@ -232,20 +233,4 @@ static void steps_are_read_as_the_rules_write_them(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_move_is_one_step_and_the_last_is_begun_anew),
-        cmocka_unit_test(a_step_is_forgiven_to_the_nanosecond_after_the_end_of_the_term),
-        cmocka_unit_test(several_steps_are_forgiven_at_once),
-        cmocka_unit_test(a_strike_begins_the_time_without_one_anew),
-        cmocka_unit_test(a_revocation_is_never_forgiven),
-        cmocka_unit_test(without_forgive_nothing_is_forgiven),
-        cmocka_unit_test(a_clock_that_goes_back_forgives_nothing),
-        cmocka_unit_test(a_state_above_a_shorter_ladder_is_at_its_last_step),
-        cmocka_unit_test(all_is_forgiven_when_each_step_is),
-        cmocka_unit_test(random_strikes_move_as_a_clock_that_ticks_says),
-        cmocka_unit_test(steps_are_read_as_the_rules_write_them),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -11,6 +11,7 @@
 #include "core/bytes.h"
 #include "feature/standing/list.h"
 #include "standing_test.h"
+#include "test.h"
 
 static const struct weir_standing_kind users = {.name = {"user", 4}};
 static const struct weir_standing_kind addresses = {
@@ -55,7 +56,7 @@ static void expect_values(const char *list, const char *values)
 static const struct weir_standing_kind credentials = {
     .name = {"header.authorization", 20}, .secret = true, .credential = true};
 
-static void credentials_have_one_form(void **state)
+TEST("credentials have one form")
 {
     struct text text = {.used = 0};
     const char list[] = "bearer   K\nK # the token\nACME x\n Basic dTpw \n";
@@ -86,7 +87,7 @@ static void expect_error(const char *list, const char *where, const char *what)
     assert_non_null(strstr(reason.text, what));
 }
 
-static void test_values_stand_one_a_line_without_comments_and_space(void **state)
+TEST("test values stand one a line without comments and space")
 {
     expect_values("", "");
     expect_values("\n\n# nothing\n  \t\n", "");
@@ -96,13 +97,13 @@ static void test_values_stand_one_a_line_without_comments_and_space(void **state
                   "1:ada 3:bob smith 5:carol#1 ");
 }
 
-static void test_plain_addresses_are_widened_to_what_the_kind_keeps(void **state)
+TEST("test plain addresses are widened to what the kind keeps")
 {
     expect_networks("192.0.2.1\n10.0.0.0/8\n2001:db8::1\n2001:db8::1/128\n0.0.0.0/0 # all\n",
                     "1:192.0.2.1/32 2:10.0.0.0/8 3:2001:db8::/64 4:2001:db8::1/128 5:0.0.0.0/0 ");
 }
 
-static void test_errors_name_file_and_line(void **state)
+TEST("test errors name file and line")
 {
     expect_error("10.0.0.0/8\n\nnonsense\n", "bad.txt:3: ", "not a network");
     expect_error("10.0.0.1/8", "bad.txt:1: ", "bits set behind");
@@ -110,7 +111,7 @@ static void test_errors_name_file_and_line(void **state)
     expect_error("#\n10.0\x01.0.0", "bad.txt:2: ", "control");
 }
 
-static void test_a_value_may_have_1024_bytes(void **state)
+TEST("test a value may have 1024 bytes")
 {
     char list[WEIR_LIST_VALUE_MAX + 2];
     struct weir_reason reason = {""};
@@ -131,22 +132,10 @@ static int refuse(void *context, const struct weir_list_item *item, struct weir_
     return item->line == 2 ? WEIR_ERR_FULL : 0;
 }
 
-static void test_an_error_of_the_taker_ends_it(void **state)
+TEST("test an error of the taker ends it")
 {
     assert_int_equal(weir_list_parse(&users, "x", weir_bytes_of("a\nb\nc\n"), refuse, NULL, NULL),
                      WEIR_ERR_FULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(credentials_have_one_form),
-        cmocka_unit_test(test_values_stand_one_a_line_without_comments_and_space),
-        cmocka_unit_test(test_plain_addresses_are_widened_to_what_the_kind_keeps),
-        cmocka_unit_test(test_errors_name_file_and_line),
-        cmocka_unit_test(test_a_value_may_have_1024_bytes),
-        cmocka_unit_test(test_an_error_of_the_taker_ends_it),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -9,6 +9,7 @@
 
 #include "core/bytes.h"
 #include "feature/standing/standing.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 
@@ -70,7 +71,7 @@ static int address_level(struct weir_standing *map, const char *text, uint64_t n
     return weir_standing_find_address(map, &address, now_ns, &found) ? found.level : -1;
 }
 
-static void test_an_empty_map_holds_nothing(void **state)
+TEST("test an empty map holds nothing")
 {
     struct weir_standing *map = private_map(0);
 
@@ -83,7 +84,7 @@ static void test_an_empty_map_holds_nothing(void **state)
     weir_standing_close(map);
 }
 
-static void test_an_entry_ends_at_its_nanosecond(void **state)
+TEST("test an entry ends at its nanosecond")
 {
     struct weir_standing *map = private_map(0);
 
@@ -94,7 +95,7 @@ static void test_an_entry_ends_at_its_nanosecond(void **state)
     weir_standing_close(map);
 }
 
-static void test_levels_join_by_origin_then_trust_then_strictness(void **state)
+TEST("test levels join by origin then trust then strictness")
 {
     struct weir_standing *map = private_map(0);
 
@@ -128,7 +129,7 @@ static int level_around(struct weir_standing *map, const char *text)
     return weir_standing_find_around(map, &network, S, &found) ? found.level : -1;
 }
 
-static void test_a_network_is_in_those_that_contain_it(void **state)
+TEST("test a network is in those that contain it")
 {
     struct weir_standing *map = private_map(0);
 
@@ -147,7 +148,7 @@ static void test_a_network_is_in_those_that_contain_it(void **state)
     weir_standing_close(map);
 }
 
-static void test_a_network_is_found_as_it_was_set(void **state)
+TEST("test a network is found as it was set")
 {
     const struct weir_cidr none = {.bits = 0}, long4 = {.address = {.family = 4}, .bits = 33};
     struct weir_standing *map = private_map(0);
@@ -171,7 +172,7 @@ static void test_a_network_is_found_as_it_was_set(void **state)
     weir_standing_close(map);
 }
 
-static void test_an_address_is_in_all_its_networks(void **state)
+TEST("test an address is in all its networks")
 {
     struct weir_standing *map = private_map(0);
 
@@ -193,7 +194,7 @@ static void test_an_address_is_in_all_its_networks(void **state)
     weir_standing_close(map);
 }
 
-static void test_lists_are_replaced_at_one_instant(void **state)
+TEST("test lists are replaced at one instant")
 {
     struct weir_standing *map = private_map(0);
 
@@ -223,17 +224,4 @@ static void test_lists_are_replaced_at_one_instant(void **state)
     weir_standing_close(map);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_an_empty_map_holds_nothing),
-        cmocka_unit_test(test_an_entry_ends_at_its_nanosecond),
-        cmocka_unit_test(test_levels_join_by_origin_then_trust_then_strictness),
-        cmocka_unit_test(test_a_network_is_in_those_that_contain_it),
-        cmocka_unit_test(test_a_network_is_found_as_it_was_set),
-        cmocka_unit_test(test_an_address_is_in_all_its_networks),
-        cmocka_unit_test(test_lists_are_replaced_at_one_instant),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -16,6 +16,7 @@
 #include "feature/standing/layout.h"
 #include "standing_test.h"
 #include "temporary.h"
+#include "test.h"
 
 static char folder[TEMPORARY_MAX], path[TEMPORARY_MAX + 16];
 
@@ -39,7 +40,7 @@ static int create(struct weir_standing **map, size_t entries_max, struct weir_re
     return weir_standing_create(map, &options, reason);
 }
 
-static void test_another_handle_reads_what_the_writer_sets(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test another handle reads what the writer sets")
 {
     struct weir_standing *writer = NULL, *reader = NULL;
     struct weir_reason reason = {""};
@@ -58,7 +59,7 @@ static void test_another_handle_reads_what_the_writer_sets(void **state)
     weir_standing_close(writer);
 }
 
-static void test_there_is_one_writer(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test there is one writer")
 {
     struct weir_standing *one = NULL, *two = NULL;
     struct weir_reason reason = {""};
@@ -104,7 +105,7 @@ static void expect_filled(const struct weir_standing *map, uint64_t from, uint64
     }
 }
 
-static void test_a_new_writer_takes_over_what_is_in_force(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test a new writer takes over what is in force")
 {
     struct weir_standing *map = NULL, *reader = NULL;
     struct weir_standing_stats stats;
@@ -133,7 +134,7 @@ static void test_a_new_writer_takes_over_what_is_in_force(void **state)
     weir_standing_close(map);
 }
 
-static void test_lists_that_were_not_finished_are_not_taken_over(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test lists that were not finished are not taken over")
 {
     struct weir_standing *map = NULL;
 
@@ -182,7 +183,7 @@ static void expect_refused(off_t at, const void *data, size_t size, int err, con
     close(fd);
 }
 
-static void test_files_of_others_and_damaged_ones_are_refused(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test files of others and damaged ones are refused")
 {
     const uint64_t other = 12345;
     const uint32_t version = STANDING_VERSION + 1;
@@ -198,7 +199,7 @@ static void test_files_of_others_and_damaged_ones_are_refused(void **state)
     expect_refused(3, NULL, 0, WEIR_ERR_FORMAT, "not a file of standing");
 }
 
-static void test_a_damaged_entry_is_refused_by_the_next_writer(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test a damaged entry is refused by the next writer")
 {
     struct weir_standing *map = NULL;
     struct weir_reason reason = {""};
@@ -214,7 +215,7 @@ static void test_a_damaged_entry_is_refused_by_the_next_writer(void **state)
 }
 
 /* Another weir serve is the writer by now, as the file was deleted and that one made its own. */
-static void test_the_file_of_another_writer_is_left_alone(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test the file of another writer is left alone")
 {
     struct weir_standing *map = NULL, *other = NULL;
     struct weir_reason reason = {""};
@@ -234,7 +235,7 @@ static void test_the_file_of_another_writer_is_left_alone(void **state)
 }
 
 /* Each new file has a greater generation, and as much as is asked for. */
-static void test_generations_grow(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test generations grow")
 {
     const struct weir_standing_options options = {
         .path = path, .entries_max = 100, .generation = 41};
@@ -254,7 +255,7 @@ static void test_generations_grow(void **state)
 }
 
 /* A reader of a file with random bytes in it finds something or nothing, and comes back. */
-static void test_a_reader_survives_a_damaged_file(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test a reader survives a damaged file")
 {
     struct weir_standing *map = NULL;
 
@@ -305,7 +306,7 @@ static void change_for_ever(struct weir_standing *map, int ready)
     }
 }
 
-static void test_readers_and_the_next_writer_go_on_after_kill_9(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test readers and the next writer go on after kill 9")
 {
     for (int round = 0; round < 10; round++) {
         struct weir_standing *map = NULL, *reader = NULL;
@@ -359,7 +360,7 @@ static unsigned mode_after_create(void)
     return status.st_mode & 0777u;
 }
 
-static void test_a_group_that_shares_the_folder_may_read(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test a group that shares the folder may read")
 {
     assert_int_equal(mode_after_create(), 0600);
     assert_int_equal(chmod(folder, 02750), 0); /* not shared: the group may not write there */
@@ -370,7 +371,7 @@ static void test_a_group_that_shares_the_folder_may_read(void **state)
     assert_int_equal(mode_after_create(), 0640);
 }
 
-static void test_the_group_that_could_read_may_read_the_next_one(void **state)
+TEST_WITH(in_a_folder, remove_folder, "test the group that could read may read the next one")
 {
     struct stat status;
 
@@ -383,23 +384,4 @@ static void test_the_group_that_could_read_may_read_the_next_one(void **state)
     assert_int_equal(status.st_gid, geteuid() == 0 ? 4242 : getegid());
 }
 
-int main(void)
-{
-#define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, in_a_folder, remove_folder)
-    const struct CMUnitTest tests[] = {
-        IN_A_FOLDER(test_another_handle_reads_what_the_writer_sets),
-        IN_A_FOLDER(test_there_is_one_writer),
-        IN_A_FOLDER(test_a_new_writer_takes_over_what_is_in_force),
-        IN_A_FOLDER(test_lists_that_were_not_finished_are_not_taken_over),
-        IN_A_FOLDER(test_files_of_others_and_damaged_ones_are_refused),
-        IN_A_FOLDER(test_a_damaged_entry_is_refused_by_the_next_writer),
-        IN_A_FOLDER(test_the_file_of_another_writer_is_left_alone),
-        IN_A_FOLDER(test_generations_grow),
-        IN_A_FOLDER(test_a_reader_survives_a_damaged_file),
-        IN_A_FOLDER(test_readers_and_the_next_writer_go_on_after_kill_9),
-        IN_A_FOLDER(test_a_group_that_shares_the_folder_may_read),
-        IN_A_FOLDER(test_the_group_that_could_read_may_read_the_next_one),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

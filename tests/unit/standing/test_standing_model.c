@@ -14,6 +14,7 @@
 #include "core/text/siphash.h"
 #include "draw.h"
 #include "feature/standing/standing.h"
+#include "test.h"
 
 #ifdef MODEL_QUICK
 #define OPERATIONS 20000
@@ -403,24 +404,16 @@ static void run(uint64_t seed, size_t entries_max)
     free(model);
 }
 
-static void test_a_small_map_that_is_always_full_does_what_the_model_does(void **state)
+TEST("test a small map that is always full does what the model does")
 {
     run(1, 16);
     run(2, 31);
 }
 
-static void test_a_larger_map_does_what_the_model_does(void **state)
+TEST("test a larger map does what the model does")
 {
     run(3, 100);
     run(4, RECORDS_MAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_small_map_that_is_always_full_does_what_the_model_does),
-        cmocka_unit_test(test_a_larger_map_does_what_the_model_does),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

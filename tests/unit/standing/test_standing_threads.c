@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "standing_test.h"
+#include "test.h"
 
 #ifdef MODEL_QUICK
 #define ROUNDS 3000
@@ -137,7 +138,7 @@ static void change(struct shared *shared)
     }
 }
 
-static void test_readers_see_whole_entries_while_the_writer_changes_them(void **state)
+TEST("test readers see whole entries while the writer changes them")
 {
     struct weir_standing_options options = {.entries_max = 1000, .secret = {1, 2}};
     struct shared shared = {.map = NULL};
@@ -159,11 +160,4 @@ static void test_readers_see_whole_entries_while_the_writer_changes_them(void **
     weir_standing_close(shared.map);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_readers_see_whole_entries_while_the_writer_changes_them),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -19,6 +19,7 @@
 
 #include "feature/standing/strike_ring.h"
 #include "temporary.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 #define NOW (UINT64_C(5000) * S)
@@ -127,7 +128,7 @@ static bool take_equal(void *context, const struct weir_ring_strike *one, bool a
     return true;
 }
 
-static void a_strike_arrives_as_it_was_put(void **state)
+TEST_WITH(make_place, remove_place, "a strike arrives as it was put")
 {
     struct weir_strike_ring *keeper = keep(*state), *writer = open_ring(*state);
     struct weir_ring_strike one = strike(7, true);
@@ -147,7 +148,7 @@ static void a_strike_arrives_as_it_was_put(void **state)
     weir_strike_ring_close(keeper);
 }
 
-static void the_file_has_the_rights_of_the_state_file(void **state)
+TEST_WITH(make_place, remove_place, "the file has the rights of the state file")
 {
     const struct place *place = *state;
     struct weir_strike_ring *keeper = keep(place);
@@ -158,7 +159,7 @@ static void the_file_has_the_rights_of_the_state_file(void **state)
     weir_strike_ring_close(keeper);
 }
 
-static void a_flood_of_strikes_leaves_room_for_moves(void **state)
+TEST_WITH(make_place, remove_place, "a flood of strikes leaves room for moves")
 {
     struct weir_strike_ring *keeper = keep(*state), *writer = open_ring(*state);
     unsigned put_count = 0, moves = 0;
@@ -197,7 +198,7 @@ static bool take_some(void *context, const struct weir_ring_strike *one, bool ag
     return true;
 }
 
-static void what_the_keeper_has_no_room_for_comes_again(void **state)
+TEST_WITH(make_place, remove_place, "what the keeper has no room for comes again")
 {
     struct weir_strike_ring *keeper = keep(*state), *writer = open_ring(*state);
     struct room room = {.left = 3};
@@ -217,7 +218,7 @@ static void what_the_keeper_has_no_room_for_comes_again(void **state)
     weir_strike_ring_close(keeper);
 }
 
-static void nothing_is_put_where_no_keeper_beats(void **state)
+TEST_WITH(make_place, remove_place, "nothing is put where no keeper beats")
 {
     struct weir_strike_ring *keeper = keep(*state), *writer = open_ring(*state);
 
@@ -230,7 +231,7 @@ static void nothing_is_put_where_no_keeper_beats(void **state)
     weir_strike_ring_close(writer);
 }
 
-static void a_ring_has_one_keeper_and_outlives_it(void **state)
+TEST_WITH(make_place, remove_place, "a ring has one keeper and outlives it")
 {
     struct place *place = *state;
     struct weir_strike_ring *keeper = keep(place), *writer = open_ring(place), *other;
@@ -248,7 +249,7 @@ static void a_ring_has_one_keeper_and_outlives_it(void **state)
     weir_strike_ring_close(keeper);
 }
 
-static void a_file_that_is_cut_or_removed_or_foreign_is_made_anew(void **state)
+TEST_WITH(make_place, remove_place, "a file that is cut or removed or foreign is made anew")
 {
     struct place *place = *state;
     struct weir_strike_ring *keeper, *writer;
@@ -303,7 +304,8 @@ static uint8_t *map_ring(const struct place *place, size_t *bytes)
     return map;
 }
 
-static void a_slot_of_a_writer_that_was_killed_is_free_again_after_a_while(void **state)
+TEST_WITH(make_place, remove_place,
+          "a slot of a writer that was killed is free again after a while")
 {
     struct weir_strike_ring *keeper = keep(*state);
     size_t bytes;
@@ -321,7 +323,7 @@ static void a_slot_of_a_writer_that_was_killed_is_free_again_after_a_while(void 
     weir_strike_ring_close(keeper);
 }
 
-static void a_torn_strike_is_lost_and_counted(void **state)
+TEST_WITH(make_place, remove_place, "a torn strike is lost and counted")
 {
     struct weir_strike_ring *keeper = keep(*state), *writer = open_ring(*state);
     size_t bytes;
@@ -341,7 +343,7 @@ static void a_torn_strike_is_lost_and_counted(void **state)
 
 /* --- Hostile writers -------------------------------------------------------------------------- */
 
-static void no_bytes_in_the_file_harm_the_keeper_or_a_writer(void **state)
+TEST_WITH(make_place, remove_place, "no bytes in the file harm the keeper or a writer")
 {
     struct weir_strike_ring *keeper = keep(*state), *writer = open_ring(*state);
     size_t bytes;
@@ -391,7 +393,7 @@ static void *write_many(void *context)
     return NULL;
 }
 
-static void every_strike_of_many_writers_arrives_once_or_is_counted(void **state)
+TEST_WITH(make_place, remove_place, "every strike of many writers arrives once or is counted")
 {
     struct weir_strike_ring *keeper = keep(*state);
     struct writing writing[WRITERS];
@@ -422,22 +424,4 @@ static void every_strike_of_many_writers_arrives_once_or_is_counted(void **state
     weir_strike_ring_close(keeper);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_place, remove_place)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_strike_arrives_as_it_was_put),
-        TEST(the_file_has_the_rights_of_the_state_file),
-        TEST(a_flood_of_strikes_leaves_room_for_moves),
-        TEST(what_the_keeper_has_no_room_for_comes_again),
-        TEST(nothing_is_put_where_no_keeper_beats),
-        TEST(a_ring_has_one_keeper_and_outlives_it),
-        TEST(a_file_that_is_cut_or_removed_or_foreign_is_made_anew),
-        TEST(a_slot_of_a_writer_that_was_killed_is_free_again_after_a_while),
-        TEST(a_torn_strike_is_lost_and_counted),
-        TEST(no_bytes_in_the_file_harm_the_keeper_or_a_writer),
-        TEST(every_strike_of_many_writers_arrives_once_or_is_counted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

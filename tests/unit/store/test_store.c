@@ -10,6 +10,7 @@
 #include "core/text/siphash.h"
 #include "store/store.h"
 #include "table/table.h"
+#include "test.h"
 
 #define START UINT64_C(1700000000123456789)
 
@@ -63,7 +64,7 @@ static bool lease(struct fixture *f, uint64_t id)
     return decision.verdict == WEIR_ALLOWED;
 }
 
-static void it_decides_at_once_and_nothing_is_pending(void **state)
+TEST_WITH(set_up, tear_down, "it decides at once and nothing is pending")
 {
     struct fixture *f = *state;
 
@@ -93,7 +94,7 @@ static bool operate(struct fixture *f, enum weir_op op, uint64_t first_word, uin
     return decision.verdict == WEIR_ALLOWED;
 }
 
-static void it_tells_when_a_state_will_be_fresh(void **state)
+TEST_WITH(set_up, tear_down, "it tells when a state will be fresh")
 {
     struct fixture *f = *state;
     struct weir_outcome outcome;
@@ -104,7 +105,7 @@ static void it_tells_when_a_state_will_be_fresh(void **state)
     assert_int_equal(outcome.report.reset_after_ns, UINT64_C(60000000000));
 }
 
-static void checks_without_a_state_are_passed_over(void **state)
+TEST_WITH(set_up, tear_down, "checks without a state are skipped")
 {
     struct fixture *f = *state;
     struct weir_check checks[3] = {{.flags = WEIR_CHECK_UNLIMITED},
@@ -123,7 +124,7 @@ static void checks_without_a_state_are_passed_over(void **state)
     assert_int_equal(outcomes[2].verdict, WEIR_DENIED);
 }
 
-static void it_releases_and_resets(void **state)
+TEST_WITH(set_up, tear_down, "it releases and resets")
 {
     struct fixture *f = *state;
     struct weir_outcome outcome;
@@ -141,7 +142,7 @@ static void it_releases_and_resets(void **state)
     assert_false(lease(f, 6));
 }
 
-static void a_region_without_a_free_owner_refuses_another_store(void **state)
+TEST_WITH(set_up, tear_down, "a region without a free owner refuses another store")
 {
     struct fixture *f = *state;
     struct weir_store *stores[WEIR_TABLE_OWNERS_MAX];
@@ -157,17 +158,4 @@ static void a_region_without_a_free_owner_refuses_another_store(void **state)
     }
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(it_decides_at_once_and_nothing_is_pending),
-        TEST(it_releases_and_resets),
-        TEST(it_tells_when_a_state_will_be_fresh),
-        TEST(checks_without_a_state_are_passed_over),
-        TEST(a_region_without_a_free_owner_refuses_another_store),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "store/timer_wheel.h"
+#include "test.h"
 
 #define TICK_MS 250
 #define NODES 500
@@ -29,7 +30,7 @@ static uint64_t draw(struct model *model, uint64_t below)
     return (model->random >> 33) % below;
 }
 
-static void a_deadline_expires_after_it_has_passed_and_not_before(void **state)
+TEST("a deadline expires after it has passed and not before")
 {
     struct weir_wheel wheel;
     struct weir_timer node = {0};
@@ -41,7 +42,7 @@ static void a_deadline_expires_after_it_has_passed_and_not_before(void **state)
     assert_null(node.next);
 }
 
-static void a_deadline_that_moves_later_is_found_at_its_new_time(void **state)
+TEST("a deadline that moves later is found at its new time")
 {
     struct weir_wheel wheel;
     struct weir_timer node = {0};
@@ -52,7 +53,7 @@ static void a_deadline_that_moves_later_is_found_at_its_new_time(void **state)
     assert_ptr_equal(weir_wheel_expire(&wheel, 5000 + TICK_MS), &node);
 }
 
-static void a_deadline_that_comes_nearer_is_found_in_time(void **state)
+TEST("a deadline that comes nearer is found in time")
 {
     struct weir_wheel wheel;
     struct weir_timer node = {0};
@@ -62,7 +63,7 @@ static void a_deadline_that_comes_nearer_is_found_in_time(void **state)
     assert_ptr_equal(weir_wheel_expire(&wheel, 500 + TICK_MS), &node);
 }
 
-static void a_deadline_beyond_the_wheel_waits_for_its_time(void **state)
+TEST("a deadline beyond the wheel waits for its time")
 {
     struct weir_wheel wheel;
     struct weir_timer node = {0};
@@ -74,7 +75,7 @@ static void a_deadline_beyond_the_wheel_waits_for_its_time(void **state)
     assert_ptr_equal(weir_wheel_expire(&wheel, deadline_ms + TICK_MS), &node);
 }
 
-static void after_a_long_sleep_all_that_passed_expires(void **state)
+TEST("after a long sleep all that passed expires")
 {
     struct weir_wheel wheel;
     struct weir_timer nodes[3] = {{0}};
@@ -88,7 +89,7 @@ static void after_a_long_sleep_all_that_passed_expires(void **state)
     assert_ptr_equal(weir_wheel_expire(&wheel, (1u << 30) + TICK_MS), &nodes[2]);
 }
 
-static void a_removed_node_never_expires(void **state)
+TEST("a removed node never expires")
 {
     struct weir_wheel wheel;
     struct weir_timer node = {0};
@@ -99,7 +100,7 @@ static void a_removed_node_never_expires(void **state)
     assert_null(weir_wheel_expire(&wheel, 100000));
 }
 
-static void the_next_look_is_due_when_the_first_deadline_has_passed(void **state)
+TEST("the next look is due when the first deadline has passed")
 {
     struct weir_wheel wheel;
     struct weir_timer nodes[2] = {{0}};
@@ -116,7 +117,7 @@ static void the_next_look_is_due_when_the_first_deadline_has_passed(void **state
 }
 
 /* As a wheel that is opened before anybody knows the time: the first look finds where it is. */
-static void a_wheel_that_stood_still_finds_its_place(void **state)
+TEST("a wheel that stood still finds its place")
 {
     struct weir_wheel wheel;
     struct weir_timer node = {0};
@@ -146,7 +147,7 @@ static void check_expired(struct model *model, uint64_t now_ms)
         assert_false(model->set[i] && model->nodes[i].deadline + TICK_MS <= now_ms);
 }
 
-static void random_deadlines_expire_as_in_a_plain_list(void **state)
+TEST("random deadlines expire as in a plain list")
 {
     struct model *model = calloc(1, sizeof *model);
     uint64_t now_ms = 7;
@@ -168,18 +169,4 @@ static void random_deadlines_expire_as_in_a_plain_list(void **state)
     free(model);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_deadline_expires_after_it_has_passed_and_not_before),
-        cmocka_unit_test(a_deadline_that_moves_later_is_found_at_its_new_time),
-        cmocka_unit_test(a_deadline_that_comes_nearer_is_found_in_time),
-        cmocka_unit_test(a_deadline_beyond_the_wheel_waits_for_its_time),
-        cmocka_unit_test(after_a_long_sleep_all_that_passed_expires),
-        cmocka_unit_test(a_removed_node_never_expires),
-        cmocka_unit_test(the_next_look_is_due_when_the_first_deadline_has_passed),
-        cmocka_unit_test(a_wheel_that_stood_still_finds_its_place),
-        cmocka_unit_test(random_deadlines_expire_as_in_a_plain_list),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -2,6 +2,7 @@
 /* Which limits have which chunks of overflow cells: none is given twice, all come back, and the
  * list of those that have any is right, also after a file was opened that has no such list. */
 #include "table_test.h"
+#include "test.h"
 
 #include <stdio.h>
 
@@ -69,7 +70,7 @@ static void expect_list_is_right(const struct weir_table *table)
         assert_int_equal(is_listed(table, i), table->params[i].chunks != 0);
 }
 
-static void chunks_are_given_once_and_come_back(void **state)
+TEST("chunks are given once and come back")
 {
     struct weir_table *table = open_private_table(UINT64_C(4) << 20);
     struct weir_table_owner *owner = attach(table);
@@ -97,7 +98,7 @@ static void chunks_are_given_once_and_come_back(void **state)
     weir_table_close(table);
 }
 
-static void a_file_without_the_list_gets_one(void **state)
+TEST("a file without the list gets one")
 {
     struct weir_table *table = open_here();
     struct weir_table_owner *owner = attach(table);
@@ -119,12 +120,4 @@ static void a_file_without_the_list_gets_one(void **state)
     weir_table_close(table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chunks_are_given_once_and_come_back),
-        cmocka_unit_test(a_file_without_the_list_gets_one),
-    };
-
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+RUN_TESTS_WITH(make_folder, remove_folder)

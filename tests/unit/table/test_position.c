@@ -2,6 +2,7 @@
 /* Where keys live: the second bucket of the second bucket is the first; a copy into a region of
  * another size finds every key again. */
 #include "table_test.h"
+#include "test.h"
 
 #include "table/position.h"
 
@@ -21,7 +22,7 @@ static const uint64_t sizes[] = {
     16, 1000, 4095, 4096, 100003, UINT64_C(1) << 30, (UINT64_C(1) << 35) - 19};
 #define SIZES (sizeof sizes / sizeof sizes[0])
 
-static void both_buckets_lead_to_each_other(void **state)
+TEST("both buckets lead to each other")
 {
     uint64_t random = 1;
 
@@ -39,7 +40,7 @@ static void both_buckets_lead_to_each_other(void **state)
     }
 }
 
-static void the_ends_of_the_hash_stay_inside(void **state)
+TEST("the ends of the hash stay inside")
 {
     for (size_t s = 0; s < SIZES; s++) {
         struct position_map map = map_of(sizes[s], bits_for(sizes[s]));
@@ -53,7 +54,7 @@ static void the_ends_of_the_hash_stay_inside(void **state)
     }
 }
 
-static void a_key_is_found_again_in_a_region_of_any_other_size(void **state)
+TEST("a key is found again in a region of any other size")
 {
     uint64_t random = 2;
 
@@ -75,7 +76,7 @@ static void a_key_is_found_again_in_a_region_of_any_other_size(void **state)
         }
 }
 
-static void buckets_and_tags_are_spread_evenly(void **state)
+TEST("buckets and tags are spread evenly")
 {
     struct position_map map = map_of(1000, bits_for(1000));
     uint32_t first[1000] = {0}, second[1000] = {0}, tags[256] = {0};
@@ -97,14 +98,4 @@ static void buckets_and_tags_are_spread_evenly(void **state)
         assert_in_range(tags[i], 3500, 4300);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_buckets_lead_to_each_other),
-        cmocka_unit_test(the_ends_of_the_hash_stay_inside),
-        cmocka_unit_test(a_key_is_found_again_in_a_region_of_any_other_size),
-        cmocka_unit_test(buckets_and_tags_are_spread_evenly),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a decision means: policies, flags, operations; changed limits; leases; forgetting. */
 #include "table_test.h"
+#include "test.h"
 
 #include <stdlib.h>
 
@@ -64,7 +65,7 @@ static bool decide_three(struct fixture *f, struct one *one, enum weir_policy po
     return submit_one(f->owner, one, START);
 }
 
-static void a_decision_without_checks_is_allowed(void **state)
+TEST_WITH(set_up, tear_down, "a decision without checks is allowed")
 {
     struct fixture *f = *state;
 
@@ -78,7 +79,7 @@ static void a_decision_without_checks_is_allowed(void **state)
     }
 }
 
-static void all_charges_all_checks_or_none(void **state)
+TEST_WITH(set_up, tear_down, "all charges all checks or none")
 {
     struct fixture *f = *state;
     struct one one;
@@ -93,7 +94,7 @@ static void all_charges_all_checks_or_none(void **state)
     assert_int_equal(remaining(f, &f->ten, 2, START), 7);
 }
 
-static void each_and_quota_decide_every_check_by_itself(void **state)
+TEST_WITH(set_up, tear_down, "each and quota decide every check by itself")
 {
     struct fixture *f = *state;
     struct one one;
@@ -109,7 +110,7 @@ static void each_and_quota_decide_every_check_by_itself(void **state)
     assert_int_equal(remaining(f, &f->ten, 2, START), 0);
 }
 
-static void a_shadow_check_never_denies_and_is_charged_with_the_others(void **state)
+TEST_WITH(set_up, tear_down, "a shadow check never denies and is charged with the others")
 {
     struct fixture *f = *state;
     struct one one;
@@ -130,7 +131,7 @@ static void a_shadow_check_never_denies_and_is_charged_with_the_others(void **st
     assert_int_equal(remaining(f, &f->three, 1, START), 3);
 }
 
-static void on_deny_charge_charges_whatever_the_outcome(void **state)
+TEST_WITH(set_up, tear_down, "on deny charge charges whatever the outcome")
 {
     struct fixture *f = *state;
     struct one one;
@@ -155,7 +156,7 @@ static void on_deny_charge_charges_whatever_the_outcome(void **state)
     assert_int_equal(remaining(f, &f->three, 77, START + 20 * SECOND), 1);
 }
 
-static void checks_without_state_need_no_limit(void **state)
+TEST_WITH(set_up, tear_down, "checks without state need no limit")
 {
     struct fixture *f = *state;
     struct one one;
@@ -176,7 +177,7 @@ static void checks_without_state_need_no_limit(void **state)
     assert_true(submit_one(f->owner, &one, START));
 }
 
-static void cost_0_is_decided_and_leaves_nothing(void **state)
+TEST_WITH(set_up, tear_down, "cost 0 is decided and leaves nothing")
 {
     struct fixture *f = *state;
     struct weir_table_stats stats;
@@ -189,7 +190,7 @@ static void cost_0_is_decided_and_leaves_nothing(void **state)
     assert_false(decide_key(f->table, f->owner, &f->three, 1, 0, START));
 }
 
-static void peeks_and_denials_of_new_keys_leave_nothing(void **state)
+TEST_WITH(set_up, tear_down, "peeks and denials of new keys leave nothing")
 {
     struct fixture *f = *state;
     struct weir_table_stats stats;
@@ -206,7 +207,7 @@ static void peeks_and_denials_of_new_keys_leave_nothing(void **state)
     validate(f->table); /* and no span is lost */
 }
 
-static void the_same_key_twice_counts_with_both_costs(void **state)
+TEST_WITH(set_up, tear_down, "the same key twice counts with both costs")
 {
     struct fixture *f = *state;
     const struct weir_limit *limits[2] = {&f->three, &f->log};
@@ -230,7 +231,7 @@ static void the_same_key_twice_counts_with_both_costs(void **state)
 }
 
 /* Only a collision of hashes can make this happen; no memory may be lost to it. */
-static void one_key_under_two_limits_in_one_decision_loses_no_span(void **state)
+TEST_WITH(set_up, tear_down, "one key under two limits in one decision loses no span")
 {
     struct fixture *f = *state;
     const struct weir_limit *limits[4] = {&f->log, &f->lease, &f->three, &f->log};
@@ -248,7 +249,7 @@ static void one_key_under_two_limits_in_one_decision_loses_no_span(void **state)
     }
 }
 
-static void a_queue_tells_its_delay_unless_it_is_a_shadow(void **state)
+TEST_WITH(set_up, tear_down, "a queue tells its delay unless it is a shadow")
 {
     struct fixture *f = *state;
     struct weir_limit queue = make_limit(
@@ -270,7 +271,7 @@ static void a_queue_tells_its_delay_unless_it_is_a_shadow(void **state)
     assert_true(one.outcomes[0].delay_ns > 0);
 }
 
-static void a_changed_limit_keeps_what_was_used(void **state)
+TEST_WITH(set_up, tear_down, "a changed limit keeps what was used")
 {
     struct fixture *f = *state;
     struct weir_limit more = make_limit(
@@ -296,7 +297,7 @@ static void a_changed_limit_keeps_what_was_used(void **state)
     assert_int_equal(remaining(f, &f->ten, 2, START), 9);
 }
 
-static void limits_with_the_same_parameters_have_one_id(void **state)
+TEST_WITH(set_up, tear_down, "limits with the same parameters have one id")
 {
     struct fixture *f = *state;
     struct weir_limit_spec spec = f->three.spec;
@@ -317,7 +318,7 @@ static bool lease(struct fixture *f, uint64_t key, uint64_t id, uint64_t owner)
     return submit_one(f->owner, &one, START);
 }
 
-static void leases_end_by_id_and_by_owner(void **state)
+TEST_WITH(set_up, tear_down, "leases end by id and by owner")
 {
     struct fixture *f = *state;
     uint64_t hash[2];
@@ -339,7 +340,7 @@ static void leases_end_by_id_and_by_owner(void **state)
     assert_int_equal(remaining(f, &f->lease, 3, START), 3);
 }
 
-static void a_denied_lease_is_not_held_even_with_on_deny_charge(void **state)
+TEST_WITH(set_up, tear_down, "a denied lease is not held even with on deny charge")
 {
     struct fixture *f = *state;
     struct one one;
@@ -352,7 +353,7 @@ static void a_denied_lease_is_not_held_even_with_on_deny_charge(void **state)
     assert_int_equal(remaining(f, &f->lease, 1, START), 3);
 }
 
-static void a_forgotten_key_is_fresh(void **state)
+TEST_WITH(set_up, tear_down, "a forgotten key is fresh")
 {
     struct fixture *f = *state;
     uint64_t hash[2];
@@ -368,7 +369,7 @@ static void a_forgotten_key_is_fresh(void **state)
     assert_int_equal(remaining(f, &f->log, 2, START), 3);
 }
 
-static void thirty_two_checks_with_spans_are_one_decision(void **state)
+TEST_WITH(set_up, tear_down, "thirty two checks with spans are one decision")
 {
     struct fixture *f = *state;
     struct weir_limit segments = make_limit(
@@ -388,7 +389,7 @@ static void thirty_two_checks_with_spans_are_one_decision(void **state)
         assert_int_equal(remaining(f, &segments, key, START + 5 * 119 * SECOND), 3);
 }
 
-static void a_batch_decides_in_its_order(void **state)
+TEST_WITH(set_up, tear_down, "a batch decides in its order")
 {
     struct fixture *f = *state;
     static struct one ones[200];
@@ -407,30 +408,4 @@ static void a_batch_decides_in_its_order(void **state)
     weir_table_submit(f->owner, START, batch, 0);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_decision_without_checks_is_allowed),
-        TEST(all_charges_all_checks_or_none),
-        TEST(each_and_quota_decide_every_check_by_itself),
-        TEST(a_shadow_check_never_denies_and_is_charged_with_the_others),
-        TEST(on_deny_charge_charges_whatever_the_outcome),
-        TEST(checks_without_state_need_no_limit),
-        TEST(cost_0_is_decided_and_leaves_nothing),
-        TEST(peeks_and_denials_of_new_keys_leave_nothing),
-        TEST(the_same_key_twice_counts_with_both_costs),
-        TEST(one_key_under_two_limits_in_one_decision_loses_no_span),
-        TEST(a_queue_tells_its_delay_unless_it_is_a_shadow),
-        TEST(a_changed_limit_keeps_what_was_used),
-        TEST(limits_with_the_same_parameters_have_one_id),
-        TEST(leases_end_by_id_and_by_owner),
-        TEST(a_denied_lease_is_not_held_even_with_on_deny_charge),
-        TEST(a_forgotten_key_is_fresh),
-        TEST(thirty_two_checks_with_spans_are_one_decision),
-        TEST(a_batch_decides_in_its_order),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -2,6 +2,7 @@
 /* The way of a decision allocates nothing: malloc and its family are this program's own, and count.
  */
 #include "table_test.h"
+#include "test.h"
 
 #include <stdlib.h>
 
@@ -47,7 +48,7 @@ static const struct weir_limit_spec specs[] = {
 };
 #define LIMITS (sizeof specs / sizeof specs[0])
 
-static void a_million_decisions_of_all_kinds_allocate_nothing(void **state)
+TEST("a million decisions of all kinds allocate nothing")
 {
     struct weir_table *table = open_private_table(UINT64_C(1) << 20);
     struct weir_table_owner *owner = attach(table);
@@ -79,11 +80,4 @@ static void a_million_decisions_of_all_kinds_allocate_nothing(void **state)
     weir_table_close(table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_million_decisions_of_all_kinds_allocate_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -6,6 +6,7 @@
 #include "core/counter.h"
 #include "table_test.h"
 #include "temporary.h"
+#include "test.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -300,7 +301,7 @@ static void charge_cells(struct weir_table *table, struct weir_table_owner *owne
     use_key(table, owner, &limits[GCRA], 120, 1, START, WEIR_OP_DECIDE);
 }
 
-static void a_charge_of_one_key(void **state)
+TEST("a charge of one key")
 {
     step_through(
         &(struct scenario){.checks = {{100, 1, GCRA}}, .count = 1, .prepare = charge_keys});
@@ -308,28 +309,28 @@ static void a_charge_of_one_key(void **state)
         &(struct scenario){.checks = {{101, 2, WINDOW}}, .count = 1, .prepare = charge_keys});
 }
 
-static void a_charge_of_a_new_key(void **state)
+TEST("a charge of a new key")
 {
     step_through(&(struct scenario){.checks = {{1, 1, GCRA}}, .count = 1});
     step_through(&(struct scenario){.checks = {{1, 1, LOG}}, .count = 1});
     step_through(&(struct scenario){.checks = {{1, 2, WIDE}}, .count = 1});
 }
 
-static void a_charge_of_three_keys(void **state)
+TEST("a charge of three keys")
 {
     step_through(&(struct scenario){.checks = {{100, 1, GCRA}, {101, 1, WINDOW}, {102, 1, LOG}},
                                     .count = 3,
                                     .prepare = charge_keys});
 }
 
-static void a_charge_of_three_cells(void **state)
+TEST("a charge of three cells")
 {
     step_through(&(struct scenario){.checks = {{100, 1, GCRA}, {101, 1, WINDOW}, {120, 1, GCRA}},
                                     .count = 3,
                                     .prepare = charge_cells});
 }
 
-static void a_charge_of_new_and_known_keys(void **state)
+TEST("a charge of new and known keys")
 {
     step_through(&(struct scenario){.checks = {{100, 1, GCRA},
                                                {2, 1, LOG},
@@ -341,7 +342,7 @@ static void a_charge_of_new_and_known_keys(void **state)
                                     .prepare = charge_keys});
 }
 
-static void a_charge_too_long_for_the_journal_of_one_owner(void **state)
+TEST("a charge too long for the journal of one owner")
 {
     /* Three segments on, most of a ring of 121 counters has to be cleared: 4 x 60 words. */
     step_through(&(struct scenario){
@@ -351,7 +352,7 @@ static void a_charge_too_long_for_the_journal_of_one_owner(void **state)
         .prepare = charge_keys});
 }
 
-static void a_refund_and_a_debit(void **state)
+TEST("a refund and a debit")
 {
     step_through(&(struct scenario){.checks = {{100, 1, GCRA}, {102, 1, LOG}},
                                     .count = 2,
@@ -374,7 +375,7 @@ static void give_units(struct weir_table *table, struct weir_table_owner *owner,
             .checks = {{140, 9, BOUGHT}}, .count = 1, .op = WEIR_OP_REFUND, .until_ns = HOUR});
 }
 
-static void bought_units_given_taken_and_returned(void **state)
+TEST("bought units given taken and returned")
 {
     const struct scenario scenarios[] = {
         /* A first grant; more, which end later; for a key whose units have ended. */
@@ -411,7 +412,7 @@ static void count_keys(struct weir_table *table, struct weir_table_owner *owner,
                                     .op = WEIR_OP_EDIT});
 }
 
-static void an_edit_of_counters(void **state)
+TEST("an edit of counters")
 {
     const struct scenario scenarios[] = {
         {.checks = {{130, 1, COUNTER}}, .count = 1},
@@ -431,7 +432,7 @@ static void an_edit_of_counters(void **state)
     }
 }
 
-static void a_charge_under_a_changed_limit(void **state)
+TEST("a charge under a changed limit")
 {
     step_through(&(struct scenario){
         .checks = {{102, 1, CHANGED}, {100, 1, GCRA}}, .count = 2, .prepare = charge_keys});
@@ -443,7 +444,7 @@ static void lend(struct weir_table *table, struct weir_table_owner *owner,
     run_scenario(table, owner, limits, &(struct scenario){.checks = {{50, 1, LEASES}}, .count = 1});
 }
 
-static void the_end_of_a_lease(void **state)
+TEST("the end of a lease")
 {
     step_through(&(struct scenario){
         .checks = {{50, 1, LEASES}}, .count = 1, .release = true, .prepare = lend});
@@ -458,7 +459,7 @@ static void fill_small_spans(struct weir_table *table, struct weir_table_owner *
     use_key(table, owner, &limits[LEASES], 2, 1, START, WEIR_OP_DECIDE);
 }
 
-static void a_log_and_leases_that_grow(void **state)
+TEST("a log and leases that grow")
 {
     step_through(&(struct scenario){.checks = {{1, 1, LOG}, {2, 1, LEASES}, {3, 1, GCRA}},
                                     .count = 3,
@@ -466,7 +467,7 @@ static void a_log_and_leases_that_grow(void **state)
                                     .prepare = fill_small_spans});
 }
 
-static void a_debit_that_makes_a_log_grow(void **state)
+TEST("a debit that makes a log grow")
 {
     step_through(&(struct scenario){.checks = {{1, 5, LOG}, {1, 2, LOG}},
                                     .count = 2,
@@ -484,7 +485,7 @@ static void fill_large_spans(struct weir_table *table, struct weir_table_owner *
     }
 }
 
-static void a_log_and_leases_that_shrink(void **state)
+TEST("a log and leases that shrink")
 {
     step_through(&(struct scenario){.checks = {{1, 1, LOG}, {2, 1, LEASES}},
                                     .count = 2,
@@ -500,7 +501,7 @@ static void fill_a_page(struct weir_table *table, struct weir_table_owner *owner
         use_key(table, owner, &limits[LONG], 1, 1, START + i, WEIR_OP_DECIDE);
 }
 
-static void a_log_that_grows_beyond_a_page(void **state)
+TEST("a log that grows beyond a page")
 {
     step_through(&(struct scenario){.checks = {{1, 1, LONG}, {2, 1, LONG}},
                                     .count = 2,
@@ -523,7 +524,7 @@ static void fill_all_pages(struct weir_table *table, struct weir_table_owner *ow
     assert_true(stats.span_bytes_used > stats.span_bytes * 98 / 100);
 }
 
-static void a_log_that_grows_where_others_go_and_move(void **state)
+TEST("a log that grows where others go and move")
 {
     step_through(&(struct scenario){.checks = {{1, 1, LONG}, {1024, 0, LONG}},
                                     .count = 2,
@@ -539,7 +540,7 @@ static void fill_with_logs(struct weir_table *table, struct weir_table_owner *ow
         use_key(table, owner, &limits[key % 8 == 0 ? LOG : GCRA], key, 1, START, WEIR_OP_DECIDE);
 }
 
-static void a_new_key_in_place_of_old_ones(void **state)
+TEST("a new key in place of old ones")
 {
     step_through(&(struct scenario){.checks = {{1, 1, GCRA}, {2, 1, LOG}, {3, 1, GCRA}},
                                     .count = 3,
@@ -554,7 +555,7 @@ static void fill_with_denials(struct weir_table *table, struct weir_table_owner 
         use_key(table, owner, &limits[TIGHT], key, 1, START, WEIR_OP_DECIDE);
 }
 
-static void a_debit_that_turns_a_denying_slot_into_a_shared_one(void **state)
+TEST("a debit that turns a denying slot into a shared one")
 {
     step_through(&(struct scenario){
         .checks = {{1, 1, GCRA}}, .count = 1, .op = WEIR_OP_DEBIT, .prepare = fill_with_denials});
@@ -568,7 +569,7 @@ static void fill_up(struct weir_table *table, struct weir_table_owner *owner,
         use_key(table, owner, &limits[GCRA], key, 1, START, WEIR_OP_DECIDE);
 }
 
-static void new_keys_that_make_others_move(void **state)
+TEST("new keys that make others move")
 {
     step_through(&(struct scenario){.checks = {{1, 1, GCRA},
                                                {2, 1, GCRA},
@@ -584,7 +585,7 @@ static void new_keys_that_make_others_move(void **state)
                                     .prepare = fill_up});
 }
 
-static void forgetting_a_key(void **state)
+TEST("forgetting a key")
 {
     step_through(&(struct scenario){
         .checks = {{102, 1, LOG}}, .count = 1, .reset = true, .prepare = charge_keys});
@@ -715,7 +716,7 @@ static void buy_for_pairs(void)
     weir_table_close(table);
 }
 
-static void killing_one_of_four_processes_breaks_nothing(void **state)
+TEST("killing one of four processes breaks nothing")
 {
     struct shared *shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -765,31 +766,4 @@ static void killing_one_of_four_processes_breaks_nothing(void **state)
     munmap(shared, sizeof *shared);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_charge_of_one_key),
-        cmocka_unit_test(a_charge_of_a_new_key),
-        cmocka_unit_test(a_charge_of_three_keys),
-        cmocka_unit_test(a_charge_of_three_cells),
-        cmocka_unit_test(a_charge_of_new_and_known_keys),
-        cmocka_unit_test(a_charge_too_long_for_the_journal_of_one_owner),
-        cmocka_unit_test(a_refund_and_a_debit),
-        cmocka_unit_test(bought_units_given_taken_and_returned),
-        cmocka_unit_test(an_edit_of_counters),
-        cmocka_unit_test(a_charge_under_a_changed_limit),
-        cmocka_unit_test(the_end_of_a_lease),
-        cmocka_unit_test(a_log_and_leases_that_grow),
-        cmocka_unit_test(a_debit_that_makes_a_log_grow),
-        cmocka_unit_test(a_log_and_leases_that_shrink),
-        cmocka_unit_test(a_log_that_grows_beyond_a_page),
-        cmocka_unit_test(a_log_that_grows_where_others_go_and_move),
-        cmocka_unit_test(a_new_key_in_place_of_old_ones),
-        cmocka_unit_test(a_debit_that_turns_a_denying_slot_into_a_shared_one),
-        cmocka_unit_test(new_keys_that_make_others_move),
-        cmocka_unit_test(forgetting_a_key),
-        cmocka_unit_test(killing_one_of_four_processes_breaks_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, make_paths, remove_paths);
-}
+RUN_TESTS_WITH(make_paths, remove_paths)

@@ -2,6 +2,7 @@
 /* Edits: several counters as one, narrow and wide, beside a model; a table without room. */
 #include "core/counter.h"
 #include "table_test.h"
+#include "test.h"
 
 #include <stdlib.h>
 
@@ -84,7 +85,7 @@ static uint64_t spans_used(struct fixture *f)
     return stats.span_bytes_used;
 }
 
-static void a_counter_moves_to_a_span_and_back(void **state)
+TEST("a counter moves to a span and back")
 {
     struct fixture f = open_fixture(WEIR_TABLE_BYTES_MIN);
     uint64_t end_ns = START - START % MS + HOUR;
@@ -118,7 +119,7 @@ static void a_counter_moves_to_a_span_and_back(void **state)
 
 /* As random edits of 1 to 8 neighbouring keys go, some of them wide, some deleted, the table says
  * what an array says. */
-static void random_edits_are_as_in_a_model(void **state)
+TEST("random edits are as in a model")
 {
     enum { KEYS = 64, STEPS = 200000 };
     struct fixture f = open_fixture(WEIR_TABLE_BYTES_MIN);
@@ -157,7 +158,7 @@ static void random_edits_are_as_in_a_model(void **state)
     close_fixture(&f);
 }
 
-static void a_state_of_another_kind_is_shown_and_kept(void **state)
+TEST("a state of another kind is shown and kept")
 {
     struct fixture f = open_fixture(WEIR_TABLE_BYTES_MIN);
     struct change change = {.writes = false};
@@ -186,7 +187,7 @@ static void a_state_of_another_kind_is_shown_and_kept(void **state)
 }
 
 /* Wide counters without room for their spans: nothing is written of an edit that has no room. */
-static void an_edit_without_room_changes_nothing(void **state)
+TEST("an edit without room changes nothing")
 {
     struct fixture f = open_fixture(WEIR_TABLE_BYTES_MIN);
     struct change change = {.writes = true,
@@ -209,7 +210,7 @@ static void an_edit_without_room_changes_nothing(void **state)
 
 /* A table full of keys that are denied keeps them all. A key without a state is read as absent, and
  * only what writes it is refused. */
-static void a_key_without_room_is_absent(void **state)
+TEST("a key without room is absent")
 {
     struct fixture f = open_fixture(WEIR_TABLE_BYTES_MIN);
     struct weir_limit once = make_limit(
@@ -235,15 +236,4 @@ static void a_key_without_room_is_absent(void **state)
     close_fixture(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_counter_moves_to_a_span_and_back),
-        cmocka_unit_test(random_edits_are_as_in_a_model),
-        cmocka_unit_test(a_state_of_another_kind_is_shown_and_kept),
-        cmocka_unit_test(an_edit_without_room_changes_nothing),
-        cmocka_unit_test(a_key_without_room_is_absent),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

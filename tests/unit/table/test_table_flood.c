@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Full tables: how many keys fit, who has to go, and what a flood of new keys can do to others. */
 #include "table_test.h"
+#include "test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ static uint64_t resident(void)
     return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void three_quarters_full_hardly_a_live_key_is_evicted(void **state)
+TEST("three quarters full hardly a live key is evicted")
 {
     struct weir_table *table = open_private_table(UINT64_C(64) << 20);
     struct weir_table_owner *owner = attach(table);
@@ -68,7 +69,7 @@ static void three_quarters_full_hardly_a_live_key_is_evicted(void **state)
     weir_table_close(table);
 }
 
-static void states_that_are_fresh_again_make_room_without_evictions(void **state)
+TEST("states that are fresh again make room without evictions")
 {
     struct weir_table *table = open_private_table(UINT64_C(1) << 20);
     struct weir_table_owner *owner = attach(table);
@@ -89,7 +90,7 @@ static void states_that_are_fresh_again_make_room_without_evictions(void **state
     weir_table_close(table);
 }
 
-static void a_flood_of_ten_million_keys_pardons_no_denied_one(void **state)
+TEST("a flood of ten million keys pardons no denied one")
 {
     uint64_t before = resident(), bytes = 100000 / 6 * 128 + (UINT64_C(512) << 10);
     struct weir_table *table = open_private_table(bytes);
@@ -208,7 +209,7 @@ static uint64_t next_without_room(struct weir_table *table, struct weir_table_ow
     return 0;
 }
 
-static void a_flood_of_one_limit_denies_no_caller_of_another(void **state)
+TEST("a flood of one limit denies no caller of another")
 {
     struct weir_table *table = open_private_table(UINT64_C(2) << 20);
     struct weir_table_owner *owner = attach(table);
@@ -239,7 +240,7 @@ static void a_flood_of_one_limit_denies_no_caller_of_another(void **state)
     weir_table_close(table);
 }
 
-static void a_flood_takes_at_most_the_guarantee_from_a_limit_that_had_it_all(void **state)
+TEST("a flood takes at most the guarantee from a limit that had it all")
 {
     struct weir_table *table = open_private_table(UINT64_C(2) << 20);
     struct weir_table_owner *owner = attach(table);
@@ -260,7 +261,7 @@ static void a_flood_takes_at_most_the_guarantee_from_a_limit_that_had_it_all(voi
     weir_table_close(table);
 }
 
-static void random_keys_do_not_make_those_who_used_more_start_again(void **state)
+TEST("random keys do not make those who used more start again")
 {
     struct weir_table *table = open_private_table(UINT64_C(2) << 20);
     struct weir_table_owner *owner = attach(table);
@@ -282,7 +283,7 @@ static void random_keys_do_not_make_those_who_used_more_start_again(void **state
 
 /* Keys that are used up have all room that keys with something left do not take: those keep theirs,
  * and are decided exactly, also while another limit takes its guarantee. */
-static void keys_that_are_used_up_displace_none_that_has_something_left(void **state)
+TEST("keys that are used up displace none that has something left")
 {
     struct weir_table *table =
         open_table(&(struct weir_table_options){.bytes = UINT64_C(4) << 20, .span_percent = 50});
@@ -313,7 +314,7 @@ static void keys_that_are_used_up_displace_none_that_has_something_left(void **s
     weir_table_close(table);
 }
 
-static void a_network_of_many_keys_denies_no_newcomer_of_other_networks(void **state)
+TEST("a network of many keys denies no newcomer of other networks")
 {
     struct weir_table *table = open_private_table(FLOOD_BYTES);
     struct weir_table_owner *owner = attach(table);
@@ -340,7 +341,7 @@ static void a_network_of_many_keys_denies_no_newcomer_of_other_networks(void **s
 }
 
 /* Each of 64 networks has more keys than it needs to fill its cell. */
-static void newcomers_are_denied_only_where_they_share_a_cell_with_a_flooding_network(void **state)
+TEST("newcomers are denied only where they share a cell with a flooding network")
 {
     struct weir_table *table = open_private_table(UINT64_C(8) << 20);
     struct weir_table_owner *owner = attach(table);
@@ -438,7 +439,7 @@ static void overflow_is_never_late(struct weir_limit_spec spec)
     weir_table_close(table);
 }
 
-static void overflow_is_never_late_whatever_the_algorithm(void **state)
+TEST("overflow is never late whatever the algorithm")
 {
     static const struct weir_limit_spec specs[] = {
         {.algorithm = WEIR_GCRA, .rate = 7, .window_ns = SECOND},
@@ -455,7 +456,7 @@ static void overflow_is_never_late_whatever_the_algorithm(void **state)
         overflow_is_never_late(specs[i]);
 }
 
-static void a_key_leaves_overflow_when_one_of_its_cells_is_fresh(void **state)
+TEST("a key leaves overflow when one of its cells is fresh")
 {
     struct weir_table *table = open_private_table(UINT64_C(1) << 20);
     struct weir_table_owner *owner = attach(table);
@@ -478,7 +479,7 @@ static void a_key_leaves_overflow_when_one_of_its_cells_is_fresh(void **state)
     weir_table_close(table);
 }
 
-static void checks_that_overflow_under_one_limit_count_together(void **state)
+TEST("checks that overflow under one limit count together")
 {
     struct weir_table *table = open_private_table(UINT64_C(1) << 20);
     struct weir_table_owner *owner = attach(table);
@@ -500,7 +501,7 @@ static void checks_that_overflow_under_one_limit_count_together(void **state)
     weir_table_close(table);
 }
 
-static void a_refund_leaves_overflow_cells_alone(void **state)
+TEST("a refund leaves overflow cells alone")
 {
     struct weir_table *table = open_private_table(UINT64_C(1) << 20);
     struct weir_table_owner *owner = attach(table);
@@ -519,7 +520,7 @@ static void a_refund_leaves_overflow_cells_alone(void **state)
 
 /* A file that somebody has written over while it was in use: what a limit says of its chunks leads
  * nowhere, and its overflow begins anew. */
-static void chunks_that_the_region_does_not_have_are_not_followed(void **state)
+TEST("chunks that the region does not have are not followed")
 {
     struct weir_table *table = open_private_table(UINT64_C(1) << 20);
     struct weir_table_owner *owner = attach(table);
@@ -557,7 +558,7 @@ static void chunks_that_the_region_does_not_have_are_not_followed(void **state)
     weir_table_close(table);
 }
 
-static void spans_that_run_out_are_taken_from_keys_that_do_not_deny(void **state)
+TEST("spans that run out are taken from keys that do not deny")
 {
     struct weir_table *table = open_private_table(UINT64_C(1) << 20);
     struct weir_table_owner *owner = attach(table);
@@ -587,7 +588,7 @@ static void spans_that_run_out_are_taken_from_keys_that_do_not_deny(void **state
     weir_table_close(table);
 }
 
-static void spans_that_all_deny_leave_newcomers_to_overflow(void **state)
+TEST("spans that all deny leave newcomers to overflow")
 {
     struct weir_table *table =
         open_table(&(struct weir_table_options){.bytes = UINT64_C(1) << 20, .span_percent = 10});
@@ -614,7 +615,7 @@ static void spans_that_all_deny_leave_newcomers_to_overflow(void **state)
 
 /* All memory for spans is held by logs that deny. Those of known keys join events, whose count is
  * exact and whose expiry is the newest's. */
-static void a_log_that_cannot_grow_counts_on(void **state)
+TEST("a log that cannot grow counts on")
 {
     struct weir_table *table =
         open_table(&(struct weir_table_options){.bytes = UINT64_C(1) << 20, .span_percent = 10});
@@ -646,7 +647,7 @@ static void a_log_that_cannot_grow_counts_on(void **state)
     weir_table_close(table);
 }
 
-static void a_region_with_hardly_a_span_serves_logs_from_overflow(void **state)
+TEST("a region with hardly a span serves logs from overflow")
 {
     struct weir_table *table =
         open_table(&(struct weir_table_options){.bytes = WEIR_TABLE_BYTES_MIN, .span_percent = 1});
@@ -669,7 +670,7 @@ static void a_region_with_hardly_a_span_serves_logs_from_overflow(void **state)
 
 /* One limit's callers take all of the heap in pages of small spans; then a caller of another limit
  * needs larger and larger ones, up to a run of pages. */
-static void no_size_of_spans_starves_another(void **state)
+TEST("no size of spans starves another")
 {
     struct weir_table *table =
         open_table(&(struct weir_table_options){.bytes = UINT64_C(2) << 20, .span_percent = 20});
@@ -700,29 +701,4 @@ static void no_size_of_spans_starves_another(void **state)
     weir_table_close(table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(three_quarters_full_hardly_a_live_key_is_evicted),
-        cmocka_unit_test(states_that_are_fresh_again_make_room_without_evictions),
-        cmocka_unit_test(a_flood_of_ten_million_keys_pardons_no_denied_one),
-        cmocka_unit_test(a_flood_of_one_limit_denies_no_caller_of_another),
-        cmocka_unit_test(a_flood_takes_at_most_the_guarantee_from_a_limit_that_had_it_all),
-        cmocka_unit_test(random_keys_do_not_make_those_who_used_more_start_again),
-        cmocka_unit_test(keys_that_are_used_up_displace_none_that_has_something_left),
-        cmocka_unit_test(a_network_of_many_keys_denies_no_newcomer_of_other_networks),
-        cmocka_unit_test(newcomers_are_denied_only_where_they_share_a_cell_with_a_flooding_network),
-        cmocka_unit_test(overflow_is_never_late_whatever_the_algorithm),
-        cmocka_unit_test(a_key_leaves_overflow_when_one_of_its_cells_is_fresh),
-        cmocka_unit_test(checks_that_overflow_under_one_limit_count_together),
-        cmocka_unit_test(a_refund_leaves_overflow_cells_alone),
-        cmocka_unit_test(chunks_that_the_region_does_not_have_are_not_followed),
-        cmocka_unit_test(spans_that_run_out_are_taken_from_keys_that_do_not_deny),
-        cmocka_unit_test(a_log_that_cannot_grow_counts_on),
-        cmocka_unit_test(a_region_with_hardly_a_span_serves_logs_from_overflow),
-        cmocka_unit_test(spans_that_all_deny_leave_newcomers_to_overflow),
-        cmocka_unit_test(no_size_of_spans_starves_another),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -2,6 +2,7 @@
 /* What an idle process does with its region takes no memory: a page of it becomes memory when
  * something is written there, if only a lock. */
 #include "table_test.h"
+#include "test.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ static uint64_t memory_of(const struct weir_table *table)
     return sum;
 }
 
-static void looking_at_an_unused_region_takes_no_memory(void **state)
+TEST("looking at an unused region takes no memory")
 {
     struct weir_table *table = open_private_table(BYTES);
     struct weir_limit limit = make_limit(
@@ -57,7 +58,7 @@ static void looking_at_an_unused_region_takes_no_memory(void **state)
     weir_table_close(table);
 }
 
-static void what_is_written_takes_memory_and_is_seen_here(void **state)
+TEST("what is written takes memory and is seen here")
 {
     struct weir_table *table = open_private_table(BYTES);
     struct weir_limit limit = make_limit(
@@ -71,12 +72,4 @@ static void what_is_written_takes_memory_and_is_seen_here(void **state)
     weir_table_close(table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(looking_at_an_unused_region_takes_no_memory),
-        cmocka_unit_test(what_is_written_takes_memory_and_is_seen_here),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -5,6 +5,7 @@
  * change. */
 #include "core/scale.h"
 #include "table_test.h"
+#include "test.h"
 
 #include <stdlib.h>
 
@@ -296,17 +297,10 @@ static void run_random(uint64_t seed, uint32_t rounds)
     weir_table_close(table);
 }
 
-static void random_decisions_equal_those_of_the_model(void **state)
+TEST("random decisions equal those of the model")
 {
     for (uint64_t seed = 1; seed <= 4; seed++)
         run_random(seed * UINT64_C(0x9e3779b97f4a7c15), 8000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_decisions_equal_those_of_the_model),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -8,6 +8,7 @@
 
 #include "table_test.h"
 #include "temporary.h"
+#include "test.h"
 
 #define LIFE (10 * MINUTE)
 
@@ -94,7 +95,7 @@ static uint64_t used(struct fixture *f, uint64_t now_ns)
     return report.limit - report.remaining;
 }
 
-static void a_repeat_is_allowed_and_charges_nothing(void **state)
+TEST_WITH(set_up, tear_down, "a repeat is allowed and charges nothing")
 {
     struct fixture *f = *state;
     struct one one;
@@ -114,7 +115,7 @@ static void a_repeat_is_allowed_and_charges_nothing(void **state)
     assert_int_equal(used(f, START + 20), 2);
 }
 
-static void a_record_ends_with_its_life(void **state)
+TEST_WITH(set_up, tear_down, "a record ends with its life")
 {
     struct fixture *f = *state;
     struct one one;
@@ -127,7 +128,7 @@ static void a_record_ends_with_its_life(void **state)
     assert_int_equal(used(f, START + LIFE), 2);
 }
 
-static void a_repeat_goes_through_where_the_limit_denies_by_now(void **state)
+TEST_WITH(set_up, tear_down, "a repeat goes through where the limit denies by now")
 {
     struct fixture *f = *state;
     struct one one;
@@ -140,7 +141,7 @@ static void a_repeat_goes_through_where_the_limit_denies_by_now(void **state)
     assert_int_equal(used(f, START), 10);
 }
 
-static void what_was_denied_is_decided_anew(void **state)
+TEST_WITH(set_up, tear_down, "what was denied is decided anew")
 {
     struct fixture *f = *state;
     struct one one;
@@ -155,7 +156,7 @@ static void what_was_denied_is_decided_anew(void **state)
     assert_true(one.decision.repeated);
 }
 
-static void a_peek_tells_of_a_repeat_and_leaves_no_record(void **state)
+TEST_WITH(set_up, tear_down, "a peek tells of a repeat and leaves no record")
 {
     struct fixture *f = *state;
     struct one one;
@@ -173,7 +174,7 @@ static void a_peek_tells_of_a_repeat_and_leaves_no_record(void **state)
     }
 }
 
-static void a_debit_is_charged_once_and_a_refund_knows_no_record(void **state)
+TEST_WITH(set_up, tear_down, "a debit is charged once and a refund knows no record")
 {
     struct fixture *f = *state;
     struct one one;
@@ -190,7 +191,7 @@ static void a_debit_is_charged_once_and_a_refund_knows_no_record(void **state)
     assert_int_equal(used(f, START), 0);
 }
 
-static void a_lease_and_other_states_go_with_the_record(void **state)
+TEST_WITH(set_up, tear_down, "a lease and other states go with the record")
 {
     struct fixture *f = *state;
     struct one one;
@@ -214,7 +215,7 @@ static void a_lease_and_other_states_go_with_the_record(void **state)
 }
 
 /* Records whose bucket is full share no state: somebody's request would pass for another's. */
-static void a_full_table_decides_anew_rather_than_share_a_record(void **state)
+TEST_WITH(set_up, tear_down, "a full table decides anew rather than share a record")
 {
     struct fixture *f = *state;
     struct weir_limit much = endless_limit(f->table);
@@ -275,7 +276,7 @@ static void *repeat_all(void *context)
     return NULL;
 }
 
-static void of_repeats_at_the_same_time_one_is_charged(void **state)
+TEST_WITH(set_up, tear_down, "of repeats at the same time one is charged")
 {
     struct fixture *f = *state;
     pthread_barrier_t barrier;
@@ -335,12 +336,10 @@ static void send_all(const char *path, int answers)
 
 /* The process is killed somewhere in its requests; a process that repeats all of them charges those
  * that it did not get to, and no other, the one that it died in included. */
-static void a_request_is_charged_once_over_the_death_of_its_process(void **state)
+TEST("a request is charged once over the death of its process")
 {
     char path[TEMPORARY_MAX];
     int status;
-
-    (void)state;
     temporary_path(path);
     for (uint32_t deaths = 0; deaths < 4; deaths++) {
         int pipe_ends[2];
@@ -379,22 +378,4 @@ static void a_request_is_charged_once_over_the_death_of_its_process(void **state
     temporary_remove(path);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_repeat_is_allowed_and_charges_nothing),
-        TEST(a_record_ends_with_its_life),
-        TEST(a_repeat_goes_through_where_the_limit_denies_by_now),
-        TEST(what_was_denied_is_decided_anew),
-        TEST(a_peek_tells_of_a_repeat_and_leaves_no_record),
-        TEST(a_debit_is_charged_once_and_a_refund_knows_no_record),
-        TEST(a_lease_and_other_states_go_with_the_record),
-        TEST(a_full_table_decides_anew_rather_than_share_a_record),
-        TEST(of_repeats_at_the_same_time_one_is_charged),
-        cmocka_unit_test(a_request_is_charged_once_over_the_death_of_its_process),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

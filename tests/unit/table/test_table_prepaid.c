@@ -2,6 +2,7 @@
 /* Units that were given to keys, in the table: no request makes a state of them, no key has those
  * of another, and no flood of other keys takes them away. */
 #include "table_test.h"
+#include "test.h"
 
 #define DAY (1440 * MINUTE)
 
@@ -41,7 +42,7 @@ static uint64_t left(struct weir_table *table, struct weir_table_owner *owner,
     return report.remaining;
 }
 
-static void a_request_makes_no_state(void **state)
+TEST("a request makes no state")
 {
     struct weir_table *table = open_private_table(UINT64_C(1) << 20);
     struct weir_table_owner *owner = attach(table);
@@ -59,7 +60,7 @@ static void a_request_makes_no_state(void **state)
     weir_table_close(table);
 }
 
-static void a_flood_of_other_keys_takes_no_units_away(void **state)
+TEST("a flood of other keys takes no units away")
 {
     struct weir_table *table = open_private_table(UINT64_C(1) << 20);
     struct weir_table_owner *owner = attach(table);
@@ -83,7 +84,7 @@ static void a_flood_of_other_keys_takes_no_units_away(void **state)
 }
 
 /* Where there is no room, a grant says so, and takes nothing from others that were given more. */
-static void what_finds_no_room_is_not_given(void **state)
+TEST("what finds no room is not given")
 {
     struct weir_table *table = open_private_table(UINT64_C(1) << 18);
     struct weir_table_owner *owner = attach(table);
@@ -110,12 +111,4 @@ static void what_finds_no_room_is_not_given(void **state)
     weir_table_close(table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_makes_no_state),
-        cmocka_unit_test(a_flood_of_other_keys_takes_no_units_away),
-        cmocka_unit_test(what_finds_no_room_is_not_given),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

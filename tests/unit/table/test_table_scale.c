@@ -3,6 +3,7 @@
  * `on_deny: charge`, the short ways. test_table_model.c has random ones of all algorithms. */
 #include "core/scale.h"
 #include "table_test.h"
+#include "test.h"
 
 #define KEYS 60000
 
@@ -57,14 +58,12 @@ static int admitted(struct rig *rig, const struct weir_limit *limit, uint64_t ke
     return count;
 }
 
-static void what_a_scale_leaves_is_admitted_and_the_rest_without_it(void **state)
+TEST("what a scale leaves is admitted and the rest without it")
 {
     static const enum weir_algorithm algorithms[] = {WEIR_FIXED_WINDOW, WEIR_SLIDING_WINDOW,
                                                      WEIR_SLIDING_LOG,  WEIR_TOKEN_BUCKET,
                                                      WEIR_CONCURRENCY,  WEIR_LEAKY_BUCKET};
     struct rig rig;
-
-    (void)state;
     open_rig(&rig, UINT64_C(1) << 20);
     for (uint64_t i = 0; i < sizeof algorithms / sizeof algorithms[0]; i++) {
         struct weir_limit limit = make_limit(
@@ -80,12 +79,10 @@ static void what_a_scale_leaves_is_admitted_and_the_rest_without_it(void **state
 
 /* Two checks of one unit each, at 20 % and a reserve of 50 %: 5 and 1 of 5 units fit; then neither
  * takes anything. */
-static void checks_of_different_scales_on_one_key_count_together(void **state)
+TEST("checks of different scales on one key count together")
 {
     struct rig rig;
     struct weir_limit limit;
-
-    (void)state;
     open_rig(&rig, UINT64_C(1) << 20);
     limit = make_limit(rig.table, ten);
     for (int round = 0; round < 2; round++) {
@@ -111,13 +108,11 @@ static void checks_of_different_scales_on_one_key_count_together(void **state)
     close_rig(&rig);
 }
 
-static void a_denied_cost_is_charged_by_its_weight_down_to_empty(void **state)
+TEST("a denied cost is charged by its weight down to empty")
 {
     struct rig rig;
     struct weir_limit limit;
     struct weir_report report;
-
-    (void)state;
     open_rig(&rig, UINT64_C(1) << 20);
     limit = make_limit(rig.table, ten);
     assert_int_equal(admitted(&rig, &limit, 1, 20, WEIR_SCALE_RATE), 2);
@@ -138,12 +133,10 @@ static void a_denied_cost_is_charged_by_its_weight_down_to_empty(void **state)
     close_rig(&rig);
 }
 
-static void several_checks_of_which_one_has_a_scale_do_not_go_the_short_way(void **state)
+TEST("several checks of which one has a scale do not go the short way")
 {
     struct rig rig;
     struct weir_limit limit;
-
-    (void)state;
     open_rig(&rig, UINT64_C(1) << 20);
     limit = make_limit(rig.table, ten);
     for (uint64_t key = 1; key <= 3; key++)
@@ -196,24 +189,12 @@ static void overflow_is_never_late_at_a_scale(enum weir_algorithm algorithm,
     close_rig(&rig);
 }
 
-static void overflow_is_never_late_at_any_kind_of_scale(void **state)
+TEST("overflow is never late at any kind of scale")
 {
-    (void)state;
     overflow_is_never_late_at_a_scale(WEIR_TOKEN_BUCKET, WEIR_SCALE_RESERVE);
     overflow_is_never_late_at_a_scale(WEIR_TOKEN_BUCKET, WEIR_SCALE_RATE);
     overflow_is_never_late_at_a_scale(WEIR_SLIDING_WINDOW, WEIR_SCALE_RESERVE);
     overflow_is_never_late_at_a_scale(WEIR_SLIDING_LOG, WEIR_SCALE_RESERVE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_scale_leaves_is_admitted_and_the_rest_without_it),
-        cmocka_unit_test(checks_of_different_scales_on_one_key_count_together),
-        cmocka_unit_test(a_denied_cost_is_charged_by_its_weight_down_to_empty),
-        cmocka_unit_test(several_checks_of_which_one_has_a_scale_do_not_go_the_short_way),
-        cmocka_unit_test(overflow_is_never_late_at_any_kind_of_scale),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -3,6 +3,7 @@
  * any words that a slot may hold: those that no state has, too. And between threads on the same
  * keys, where what was seen without the lock is often not true any more. */
 #include "table_test.h"
+#include "test.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -195,7 +196,7 @@ static void compare(struct rig *rig, uint32_t count)
         compare_one(&one, i, &expected[i], rig->slots[keys[i]], allowed);
 }
 
-static void one_check_is_decided_as_the_core_does_from_any_words(void **state)
+TEST("one check is decided as the core does from any words")
 {
     struct rig rig;
 
@@ -205,7 +206,7 @@ static void one_check_is_decided_as_the_core_does_from_any_words(void **state)
     close_rig(&rig);
 }
 
-static void several_checks_are_decided_as_the_core_does_from_any_words(void **state)
+TEST("several checks are decided as the core does from any words")
 {
     struct rig rig;
 
@@ -215,7 +216,7 @@ static void several_checks_are_decided_as_the_core_does_from_any_words(void **st
     close_rig(&rig);
 }
 
-static void only_buckets_of_whole_nanoseconds_without_a_queue_are_plain(void **state)
+TEST("only buckets of whole nanoseconds without a queue are plain")
 {
     struct rig rig;
 
@@ -267,7 +268,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-static void threads_on_the_same_plain_keys_admit_exactly_the_limit(void **state)
+TEST("threads on the same plain keys admit exactly the limit")
 {
     struct weir_table *table = open_private_table(UINT64_C(4) << 20);
     struct job jobs[THREADS];
@@ -291,14 +292,4 @@ static void threads_on_the_same_plain_keys_admit_exactly_the_limit(void **state)
     weir_table_close(table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_buckets_of_whole_nanoseconds_without_a_queue_are_plain),
-        cmocka_unit_test(one_check_is_decided_as_the_core_does_from_any_words),
-        cmocka_unit_test(several_checks_are_decided_as_the_core_does_from_any_words),
-        cmocka_unit_test(threads_on_the_same_plain_keys_admit_exactly_the_limit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

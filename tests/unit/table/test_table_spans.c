@@ -2,6 +2,7 @@
 /* Spans as large as their content: what logs and leases take, that they grow and shrink, and what
  * happens where they cannot. */
 #include "table_test.h"
+#include "test.h"
 
 #include <stdlib.h>
 
@@ -33,7 +34,7 @@ static uint64_t most_bytes(uint64_t words)
     return bytes < 4096 ? (bytes > 2048 ? 4096 : bytes * 3 / 2 + 96) : bytes + 4096;
 }
 
-static void a_log_takes_room_for_what_it_holds(void **state)
+TEST("a log takes room for what it holds")
 {
     struct weir_table *table = open_private_table(UINT64_C(1) << 20);
     struct weir_table_owner *owner = attach(table);
@@ -58,7 +59,7 @@ static void a_log_takes_room_for_what_it_holds(void **state)
     weir_table_close(table);
 }
 
-static void leases_take_room_for_those_in_flight(void **state)
+TEST("leases take room for those in flight")
 {
     struct weir_table *table = open_private_table(UINT64_C(2) << 20);
     struct weir_table_owner *owner = attach(table);
@@ -89,7 +90,7 @@ static void leases_take_room_for_those_in_flight(void **state)
 }
 
 /* The figure of issue 11: 1,000 callers of sliding_log 1000/min at 60 requests each. */
-static void a_thousand_callers_of_a_large_log_fit_with_room_to_spare(void **state)
+TEST("a thousand callers of a large log fit with room to spare")
 {
     struct weir_table *table =
         open_table(&(struct weir_table_options){.span_percent_new = 50, .secret = {1, 2}});
@@ -117,7 +118,7 @@ static void a_thousand_callers_of_a_large_log_fit_with_room_to_spare(void **stat
 /* A log that may have a quarter of the heap, and not more, since another limit takes the rest.
  * Where it cannot grow, events join, and the report shows it: it admits no more than N in any
  * window, sometimes fewer, and tells when it admits again. */
-static void a_log_that_cannot_grow_joins_events(void **state)
+TEST("a log that cannot grow joins events")
 {
     struct weir_table *table = open_table(&(struct weir_table_options){
         .bytes = WEIR_TABLE_BYTES_MIN, .span_percent = 10, .secret = {1, 2}});
@@ -172,7 +173,7 @@ static void a_log_that_cannot_grow_joins_events(void **state)
 }
 
 /* Owners that are gone have left all buckets locked. */
-static void states_behind_locks_of_the_dead_make_room(void **state)
+TEST("states behind locks of the dead make room")
 {
     struct weir_table *table = open_private_table(UINT64_C(1) << 20);
     struct weir_table_owner *owner = attach(table), *other = attach(table);
@@ -204,7 +205,7 @@ static void states_behind_locks_of_the_dead_make_room(void **state)
 }
 
 /* Callers of a large log, of which half have room, use it up in turn. */
-static void logs_that_grow_forget_none_that_used_as_much(void **state)
+TEST("logs that grow forget none that used as much")
 {
     struct weir_table *table = open_table(&(struct weir_table_options){
         .bytes = UINT64_C(1) << 20, .span_percent = 20, .secret = {1, 2}});
@@ -226,7 +227,7 @@ static void logs_that_grow_forget_none_that_used_as_much(void **state)
 }
 
 /* Callers who have used little have all spans; one who uses much takes what he needs of them. */
-static void a_log_that_grows_takes_room_from_those_who_used_little(void **state)
+TEST("a log that grows takes room from those who used little")
 {
     struct weir_table *table = open_table(&(struct weir_table_options){
         .bytes = UINT64_C(1) << 20, .span_percent = 20, .secret = {1, 2}});
@@ -250,7 +251,7 @@ static void a_log_that_grows_takes_room_from_those_who_used_little(void **state)
     weir_table_close(table);
 }
 
-static void two_leases_of_one_key_in_one_decision_both_have_room(void **state)
+TEST("two leases of one key in one decision both have room")
 {
     struct weir_table *table = open_private_table(UINT64_C(1) << 20);
     struct weir_table_owner *owner = attach(table);
@@ -275,15 +276,13 @@ static void two_leases_of_one_key_in_one_decision_both_have_room(void **state)
 
 /* The first of two checks on one log denies; the second is still charged. It has an event of
  * its own, whatever room the log had: what is left of it when the event before expires says so. */
-static void a_denied_cost_that_is_charged_has_room_behind_a_check_that_denies(void **state)
+TEST("a denied cost that is charged has room behind a check that denies")
 {
     struct weir_table *table = open_private_table(UINT64_C(1) << 20);
     struct weir_table_owner *owner = attach(table);
     struct weir_limit limit = make_limit(
         table,
         (struct weir_limit_spec){.algorithm = WEIR_SLIDING_LOG, .rate = 40, .window_ns = SECOND});
-
-    (void)state;
     for (uint64_t events = 1; events < 30; events++) {
         uint64_t key = events, now_ns = START;
         struct weir_report report;
@@ -306,7 +305,7 @@ static void a_denied_cost_that_is_charged_has_room_behind_a_check_that_denies(vo
     weir_table_close(table);
 }
 
-static void a_changed_limit_takes_a_log_along(void **state)
+TEST("a changed limit takes a log along")
 {
     struct weir_table *table = open_private_table(UINT64_C(1) << 20);
     struct weir_table_owner *owner = attach(table);
@@ -331,20 +330,4 @@ static void a_changed_limit_takes_a_log_along(void **state)
     weir_table_close(table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_log_takes_room_for_what_it_holds),
-        cmocka_unit_test(leases_take_room_for_those_in_flight),
-        cmocka_unit_test(a_thousand_callers_of_a_large_log_fit_with_room_to_spare),
-        cmocka_unit_test(a_log_that_cannot_grow_joins_events),
-        cmocka_unit_test(logs_that_grow_forget_none_that_used_as_much),
-        cmocka_unit_test(a_log_that_grows_takes_room_from_those_who_used_little),
-        cmocka_unit_test(states_behind_locks_of_the_dead_make_room),
-        cmocka_unit_test(two_leases_of_one_key_in_one_decision_both_have_room),
-        cmocka_unit_test(a_denied_cost_that_is_charged_has_room_behind_a_check_that_denies),
-        cmocka_unit_test(a_changed_limit_takes_a_log_along),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -3,6 +3,7 @@
  * and continues when they do, or when they die. The neighbour is a child that takes locks through
  * the table's internals and stops itself. */
 #include "table_test.h"
+#include "test.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -189,7 +190,7 @@ static uint64_t recoveries(struct fixture *f)
     return stats.recoveries;
 }
 
-static void test_a_decision_fails_uncharged_and_goes_on_after_the_stop(void **state)
+TEST("test a decision fails uncharged and continues after the stop")
 {
     const uint64_t two[] = {OTHER, KEY}, other = OTHER;
     uint64_t hash[2], fresh_at_ns;
@@ -226,7 +227,7 @@ static void test_a_decision_fails_uncharged_and_goes_on_after_the_stop(void **st
     finish(&f);
 }
 
-static void test_the_locks_of_one_that_dies_are_repaired(void **state)
+TEST("test the locks of one that dies are repaired")
 {
     struct fixture f;
 
@@ -244,7 +245,7 @@ static void test_the_locks_of_one_that_dies_are_repaired(void **state)
     finish(&f);
 }
 
-static void test_the_lock_of_spans_is_needed_by_new_logs_alone(void **state)
+TEST("test the lock of spans is needed by new logs alone")
 {
     struct weir_table_stats stats;
     struct fixture f;
@@ -272,7 +273,7 @@ static void test_the_lock_of_spans_is_needed_by_new_logs_alone(void **state)
 
 /* A decision on many logs, some of which grow, changes more words than its owner's journal has room
  * for. Wherever it comes to that, it takes back all of it. */
-static void test_the_spill_area_is_not_waited_for_without_end(void **state)
+TEST("test the spill area is not waited for without end")
 {
     uint64_t keys[WEIR_CHECKS_MAX], used[WEIR_CHECKS_MAX] = {0}, random = 9, failed = 0;
     struct weir_table_stats stats;
@@ -310,7 +311,7 @@ static void test_the_spill_area_is_not_waited_for_without_end(void **state)
 }
 
 /* What walks the whole table passes over what is locked. */
-static void test_statistics_sweeps_and_ends_do_not_hang(void **state)
+TEST("test statistics sweeps and ends do not hang")
 {
     struct weir_table_stats stats;
     struct fixture f;
@@ -333,7 +334,7 @@ static void test_statistics_sweeps_and_ends_do_not_hang(void **state)
 
 /* Fills the list of limits, so that a sweep under pressure looks for a place: it must not drop what
  * the locked bucket may have. */
-static void test_a_sweep_drops_nothing_while_a_bucket_is_locked(void **state)
+TEST("test a sweep drops nothing while a bucket is locked")
 {
     struct weir_limit_spec spec = specs[CELL];
     struct weir_limit limit;
@@ -356,7 +357,7 @@ static void test_a_sweep_drops_nothing_while_a_bucket_is_locked(void **state)
     finish(&f);
 }
 
-static void test_the_list_of_limits_is_not_waited_for_without_end(void **state)
+TEST("test the list of limits is not waited for without end")
 {
     struct weir_limit limit;
     struct fixture f;
@@ -411,7 +412,7 @@ static void expect_opening_waits_in_vain(const char *path, const char *locked)
     weir_table_close(table);
 }
 
-static void test_a_file_that_another_stopped_while_opening_is_an_error(void **state)
+TEST("test a file that another stopped while opening is an error")
 {
     char folder[TEMPORARY_MAX], path[TEMPORARY_MAX + 16], draft[TEMPORARY_MAX + 16];
 
@@ -445,7 +446,7 @@ static void *ask(void *context)
 }
 
 /* Several threads wait for the neighbour, give up, and have its lock in turn after it went on. */
-static void test_threads_that_give_up_lose_no_charge(void **state)
+TEST("test threads that give up lose no charge")
 {
     struct asker askers[3];
     uint64_t decided = 0;
@@ -475,7 +476,7 @@ static void test_threads_that_give_up_lose_no_charge(void **state)
 
 /* --- Spares ---------------------------------------------------------------------------------- */
 
-static void test_a_spare_has_the_limits_by_their_ids(void **state)
+TEST("test a spare has the limits by their ids")
 {
     struct weir_table_owner *on_spare;
     struct weir_table *spare;
@@ -514,20 +515,4 @@ static void test_a_spare_has_the_limits_by_their_ids(void **state)
     finish(&f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_decision_fails_uncharged_and_goes_on_after_the_stop),
-        cmocka_unit_test(test_the_locks_of_one_that_dies_are_repaired),
-        cmocka_unit_test(test_the_lock_of_spans_is_needed_by_new_logs_alone),
-        cmocka_unit_test(test_the_spill_area_is_not_waited_for_without_end),
-        cmocka_unit_test(test_statistics_sweeps_and_ends_do_not_hang),
-        cmocka_unit_test(test_a_sweep_drops_nothing_while_a_bucket_is_locked),
-        cmocka_unit_test(test_the_list_of_limits_is_not_waited_for_without_end),
-        cmocka_unit_test(test_a_file_that_another_stopped_while_opening_is_an_error),
-        cmocka_unit_test(test_threads_that_give_up_lose_no_charge),
-        cmocka_unit_test(test_a_spare_has_the_limits_by_their_ids),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of limits: places are given back by limits that changed, commands and dead processes. */
 #include "table_test.h"
+#include "test.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -27,7 +28,7 @@ static struct weir_limit_spec an_hour(enum weir_algorithm algorithm, uint64_t ra
 }
 
 /* The 256 KiB table has 32 places. */
-static void limits_that_change_at_every_reload_never_fill_the_list(void **state)
+TEST("limits that change at every reload never fill the list")
 {
     static const enum weir_algorithm algorithms[] = {WEIR_GCRA, WEIR_FIXED_WINDOW,
                                                      WEIR_SLIDING_WINDOW, WEIR_LEAKY_BUCKET};
@@ -59,7 +60,7 @@ static void limits_that_change_at_every_reload_never_fill_the_list(void **state)
     weir_table_close(table);
 }
 
-static void what_was_used_is_carried_over_to_the_changed_limit(void **state)
+TEST("what was used is carried over to the changed limit")
 {
     struct weir_table *table = open_private_table(WEIR_TABLE_BYTES_MIN);
     struct weir_table_owner *owner = attach(table);
@@ -89,7 +90,7 @@ static void what_was_used_is_carried_over_to_the_changed_limit(void **state)
 }
 
 /* The hour of a limit of several rates, beside its second, changes. */
-static void one_of_several_rates_is_not_carried_over_to_another(void **state)
+TEST("one of several rates is not carried over to another")
 {
     struct weir_table *table = open_private_table(WEIR_TABLE_BYTES_MIN);
     struct weir_table_owner *owner = attach(table);
@@ -179,7 +180,7 @@ static struct weir_limit_spec draw_spec(uint64_t *random)
 }
 
 /* Every other limit of three names stays; states of the rest go where a slow search says. */
-static void states_are_carried_over_to_the_slowest_of_their_kind(void **state)
+TEST("states are carried over to the slowest of their kind")
 {
     static const char *const names[] = {"a", "b", "c"};
     struct weir_table *table = open_table(
@@ -210,7 +211,7 @@ static void states_are_carried_over_to_the_slowest_of_their_kind(void **state)
     weir_table_close(table);
 }
 
-static void limits_that_nobody_needs_are_dropped_and_those_with_states_stay(void **state)
+TEST("limits that nobody needs are dropped and those with states stay")
 {
     struct weir_table *table = open_private_table(WEIR_TABLE_BYTES_MIN);
     struct weir_table_owner *owner = attach(table);
@@ -235,7 +236,7 @@ static void limits_that_nobody_needs_are_dropped_and_those_with_states_stay(void
     weir_table_close(table);
 }
 
-static void a_pinned_limit_is_never_dropped_even_without_a_state(void **state)
+TEST("a pinned limit is never dropped even without a state")
 {
     struct weir_table *table = open_private_table(WEIR_TABLE_BYTES_MIN);
     struct weir_table_owner *owner = attach(table);
@@ -298,7 +299,7 @@ static pid_t start_hoarder(void)
     return child;
 }
 
-static void pins_end_with_their_process(void **state)
+TEST_WITH(NULL, remove_file, "pins end with their process")
 {
     pid_t child = start_hoarder();
     struct weir_table *table =
@@ -317,7 +318,7 @@ static void pins_end_with_their_process(void **state)
 
 /* Two processes sweep at the same time: one carries states over to a limit that the other is about
  * to drop. */
-static void a_limit_that_another_sweep_carries_over_to_is_not_dropped(void **state)
+TEST_WITH(NULL, remove_file, "a limit that another sweep carries over to is not dropped")
 {
     const struct weir_table_options options = {.path = path, .bytes = WEIR_TABLE_BYTES_MIN};
     struct weir_table *first = open_table(&options), *second = open_table(&options);
@@ -352,7 +353,7 @@ static void a_limit_that_another_sweep_carries_over_to_is_not_dropped(void **sta
 }
 
 /* It may be moving a state there, which the sweep would not find. */
-static void nothing_is_dropped_while_an_owner_that_is_stopped_has_a_bucket(void **state)
+TEST_WITH(NULL, remove_file, "nothing is dropped while an owner that is stopped has a bucket")
 {
     const struct weir_table_options options = {
         .path = path, .bytes = WEIR_TABLE_BYTES_MIN, .patience_ns = MS};
@@ -393,7 +394,7 @@ static uint64_t draw_key(const struct weir_table *table, struct position *at, ui
 }
 
 /* The end of one sweep lets states move while another is running. */
-static void a_sweep_that_another_has_overtaken_drops_nothing(void **state)
+TEST_WITH(NULL, remove_file, "a sweep that another has overtaken drops nothing")
 {
     const struct weir_table_options options = {.path = path, .bytes = WEIR_TABLE_BYTES_MIN};
     struct weir_table *first = open_table(&options), *second = open_table(&options);
@@ -431,7 +432,7 @@ static void a_sweep_that_another_has_overtaken_drops_nothing(void **state)
 }
 
 /* As two sweeps at the same time could leave them. */
-static void states_of_dropped_limits_are_removed_at_the_start(void **state)
+TEST_WITH(NULL, remove_file, "states of dropped limits are removed at the start")
 {
     const struct weir_table_options options = {
         .path = path, .bytes = WEIR_TABLE_BYTES_MIN, .span_percent = 20};
@@ -469,23 +470,4 @@ static void states_of_dropped_limits_are_removed_at_the_start(void **state)
     weir_table_close(table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits_that_change_at_every_reload_never_fill_the_list),
-        cmocka_unit_test(what_was_used_is_carried_over_to_the_changed_limit),
-        cmocka_unit_test(one_of_several_rates_is_not_carried_over_to_another),
-        cmocka_unit_test(states_are_carried_over_to_the_slowest_of_their_kind),
-        cmocka_unit_test(limits_that_nobody_needs_are_dropped_and_those_with_states_stay),
-        cmocka_unit_test(a_pinned_limit_is_never_dropped_even_without_a_state),
-        cmocka_unit_test_teardown(pins_end_with_their_process, remove_file),
-        cmocka_unit_test_teardown(a_limit_that_another_sweep_carries_over_to_is_not_dropped,
-                                  remove_file),
-        cmocka_unit_test_teardown(nothing_is_dropped_while_an_owner_that_is_stopped_has_a_bucket,
-                                  remove_file),
-        cmocka_unit_test_teardown(a_sweep_that_another_has_overtaken_drops_nothing, remove_file),
-        cmocka_unit_test_teardown(states_of_dropped_limits_are_removed_at_the_start, remove_file),
-    };
-
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+RUN_TESTS_WITH(make_folder, remove_folder)

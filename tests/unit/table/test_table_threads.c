@@ -3,6 +3,7 @@
  * together stays equal, and the thread sanitizer finds nothing. */
 #include "table_test.h"
 #include "temporary.h"
+#include "test.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -156,12 +157,12 @@ static void run_threads(const struct weir_table_options *options)
     weir_table_close(table);
 }
 
-static void eight_threads_in_private_memory_pass_no_limit(void **state)
+TEST("eight threads in private memory pass no limit")
 {
     run_threads(&(struct weir_table_options){.bytes = UINT64_C(3) << 20, .span_percent = 20});
 }
 
-static void eight_threads_on_a_file_pass_no_limit(void **state)
+TEST("eight threads on a file pass no limit")
 {
     char path[TEMPORARY_MAX];
 
@@ -192,7 +193,7 @@ static void *intern_many(void *argument)
     return NULL;
 }
 
-static void threads_that_intern_the_same_limits_get_the_same_ids(void **state)
+TEST("threads that intern the same limits get the same ids")
 {
     struct weir_table *table = open_private_table(UINT64_C(8) << 20);
     struct interning jobs[4];
@@ -232,7 +233,7 @@ static void *flood_keys(void *argument)
     return NULL;
 }
 
-static void a_key_is_found_while_it_moves(void **state)
+TEST("a key is found while it moves")
 {
     struct flood flood = {.table = open_private_table(WEIR_TABLE_BYTES_MIN)};
     struct weir_table_owner *owner = attach(flood.table);
@@ -241,8 +242,6 @@ static void a_key_is_found_while_it_moves(void **state)
                    (struct weir_limit_spec){
                        .algorithm = WEIR_GCRA, .rate = 1, .window_ns = 1440 * MINUTE, .burst = 1});
     uint64_t missed = 0;
-
-    (void)state;
     for (uint64_t key = 0; key < DENIED; key++)
         assert_true(decide_key(flood.table, owner, &day, key, 1, START));
     assert_int_equal(pthread_create(&flood.thread, NULL, flood_keys, &flood), 0);
@@ -259,14 +258,4 @@ static void a_key_is_found_while_it_moves(void **state)
     weir_table_close(flood.table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(eight_threads_in_private_memory_pass_no_limit),
-        cmocka_unit_test(eight_threads_on_a_file_pass_no_limit),
-        cmocka_unit_test(threads_that_intern_the_same_limits_get_the_same_ids),
-        cmocka_unit_test(a_key_is_found_while_it_moves),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

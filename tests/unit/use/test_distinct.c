@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "feature/use/distinct.h"
+#include "test.h"
 #include "zipf.h"
 
 static struct weir_distinct a, b;
@@ -28,9 +29,8 @@ static void add_range(struct weir_distinct *distinct, uint32_t first, uint32_t e
     }
 }
 
-static void estimates_are_near_exact_counts(void **state)
+TEST("estimates are near exact counts")
 {
-    (void)state;
     static const uint32_t counts[] = {0, 1, 2, 10, 100, 1000, 2500, 5000, 100000, 1000000};
     for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++) {
         weir_distinct_clear(&a);
@@ -40,9 +40,8 @@ static void estimates_are_near_exact_counts(void **state)
     }
 }
 
-static void merging_is_as_if_one_had_seen_all(void **state)
+TEST("merging is as if one had seen all")
 {
-    (void)state;
     weir_distinct_clear(&a);
     weir_distinct_clear(&b);
     add_range(&a, 0, 6000);
@@ -54,9 +53,8 @@ static void merging_is_as_if_one_had_seen_all(void **state)
     assert_int_equal(weir_distinct_count(&a), weir_distinct_count(&b));
 }
 
-static void every_hash_has_a_rank(void **state)
+TEST("every hash has a rank")
 {
-    (void)state;
     weir_distinct_clear(&a);
     weir_distinct_add(&a, 0);
     assert_int_equal(a.registers[0], UINT16_MAX);
@@ -68,9 +66,8 @@ static void every_hash_has_a_rank(void **state)
 }
 
 /* Also while they are added: the bound is asked for again and again, as the server does. */
-static void keys_that_change_nothing_may_be_left_out(void **state)
+TEST("keys that change nothing may be left out")
 {
-    (void)state;
     uint16_t below = WEIR_DISTINCT_ALL;
     uint32_t left_out = 0;
     weir_distinct_clear(&a);
@@ -93,13 +90,4 @@ static void keys_that_change_nothing_may_be_left_out(void **state)
     assert_int_equal(weir_distinct_below(&b), WEIR_DISTINCT_ALL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(estimates_are_near_exact_counts),
-        cmocka_unit_test(merging_is_as_if_one_had_seen_all),
-        cmocka_unit_test(every_hash_has_a_rank),
-        cmocka_unit_test(keys_that_change_nothing_may_be_left_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -20,6 +20,7 @@
 #include "feature/use/edge.h"
 #include "rules/counter.h"
 #include "temporary.h"
+#include "test.h"
 
 #define REPLACE (WEIR_EDGE_REPLACE | WEIR_EDGE_WAIT)
 
@@ -103,7 +104,7 @@ static void count_some(struct weir_edge_slot *slot, enum weir_edge_front front, 
     }
 }
 
-static void counts_of_all_slots_add_up(void **state)
+TEST_WITH(make_place, remove_place, "counts of all slots add up")
 {
     const struct place *place = *state;
     struct weir_edge *one = open_edge(place), *other = open_edge(place);
@@ -121,7 +122,7 @@ static void counts_of_all_slots_add_up(void **state)
     weir_edge_close(other);
 }
 
-static void a_killed_writers_counts_stay_and_its_slot_is_taken_again(void **state)
+TEST_WITH(make_place, remove_place, "a killed writers counts stay and its slot is taken again")
 {
     const struct place *place = *state;
     for (unsigned round = 1; round <= 2; round++) {
@@ -156,7 +157,7 @@ static void a_killed_writers_counts_stay_and_its_slot_is_taken_again(void **stat
     weir_edge_close(edge);
 }
 
-static void no_two_writers_have_one_slot(void **state)
+TEST_WITH(make_place, remove_place, "no two writers have one slot")
 {
     const struct place *place = *state;
     struct weir_edge *one = open_edge(place), *other = open_edge(place);
@@ -173,7 +174,7 @@ static void no_two_writers_have_one_slot(void **state)
     weir_edge_close(other);
 }
 
-static void a_slot_that_is_free_again_is_found_after_the_last(void **state)
+TEST_WITH(make_place, remove_place, "a slot that is free again is found after the last")
 {
     const struct place *place = *state;
     struct weir_edge *other = open_edge(place), *one = open_edge(place);
@@ -189,7 +190,7 @@ static void a_slot_that_is_free_again_is_found_after_the_last(void **state)
     weir_edge_close(one);
 }
 
-static void a_name_beyond_the_last_place_has_no_counts(void **state)
+TEST_WITH(make_place, remove_place, "a name beyond the last place has no counts")
 {
     const struct place *place = *state;
     struct weir_edge *edge = open_edge(place);
@@ -207,7 +208,7 @@ static void a_name_beyond_the_last_place_has_no_counts(void **state)
 
 /* --- Files ------------------------------------------------------------------------------------ */
 
-static void the_file_has_the_access_of_the_state(void **state)
+TEST_WITH(make_place, remove_place, "the file has the access of the state")
 {
     const struct place *place = *state;
     struct stat status;
@@ -224,7 +225,7 @@ static void write_file(const struct place *place, const char *text)
     fclose(file);
 }
 
-static void a_foreign_file_is_refused_or_replaced(void **state)
+TEST_WITH(make_place, remove_place, "a foreign file is refused or replaced")
 {
     const struct place *place = *state;
     struct weir_edge *edge;
@@ -242,7 +243,7 @@ static void a_foreign_file_is_refused_or_replaced(void **state)
 }
 
 /* The process that made it ended before it wrote the header. */
-static void a_half_made_file_is_made_anew(void **state)
+TEST_WITH(make_place, remove_place, "a half made file is made anew")
 {
     const struct place *place = *state;
     write_file(place, "");
@@ -254,7 +255,7 @@ static void a_half_made_file_is_made_anew(void **state)
 }
 
 /* By a member of the group, while others have mapped the file. */
-static void a_cleared_header_is_made_anew_and_the_counts_stay(void **state)
+TEST_WITH(make_place, remove_place, "a cleared header is made anew and the counts stay")
 {
     const struct place *place = *state;
     const uint64_t zero = 0;
@@ -273,7 +274,7 @@ static void a_cleared_header_is_made_anew_and_the_counts_stay(void **state)
     weir_edge_close(edge);
 }
 
-static void an_empty_file_that_is_too_long_is_foreign(void **state)
+TEST_WITH(make_place, remove_place, "an empty file that is too long is foreign")
 {
     const struct place *place = *state;
     struct weir_edge *edge;
@@ -285,7 +286,7 @@ static void an_empty_file_that_is_too_long_is_foreign(void **state)
     weir_edge_close(edge);
 }
 
-static void an_empty_file_with_a_second_name_is_left_alone(void **state)
+TEST_WITH(make_place, remove_place, "an empty file with a second name is left alone")
 {
     const struct place *place = *state;
     struct weir_edge *edge;
@@ -322,7 +323,7 @@ static void *replace_file(void *context)
     return edge;
 }
 
-static void two_that_replace_a_foreign_file_have_one_file(void **state)
+TEST_WITH(make_place, remove_place, "two that replace a foreign file have one file")
 {
     struct place *place = *state;
     for (unsigned round = 0; round < 200; round++) {
@@ -342,7 +343,7 @@ static void two_that_replace_a_foreign_file_have_one_file(void **state)
     }
 }
 
-static void another_file_in_its_place_is_noticed(void **state)
+TEST_WITH(make_place, remove_place, "another file in its place is noticed")
 {
     const struct place *place = *state;
     struct weir_edge *edge = open_edge(place);
@@ -362,7 +363,7 @@ static void another_file_in_its_place_is_noticed(void **state)
     weir_edge_close(next);
 }
 
-static void a_file_that_is_cut_short_is_an_error_for_readers(void **state)
+TEST_WITH(make_place, remove_place, "a file that is cut short is an error for readers")
 {
     const struct place *place = *state;
     struct weir_edge *edge = open_edge(place);
@@ -373,24 +374,4 @@ static void a_file_that_is_cut_short_is_an_error_for_readers(void **state)
     weir_edge_close(edge);
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, make_place, remove_place)
-    const struct CMUnitTest tests[] = {
-        CASE(counts_of_all_slots_add_up),
-        CASE(a_killed_writers_counts_stay_and_its_slot_is_taken_again),
-        CASE(no_two_writers_have_one_slot),
-        CASE(a_slot_that_is_free_again_is_found_after_the_last),
-        CASE(a_name_beyond_the_last_place_has_no_counts),
-        CASE(the_file_has_the_access_of_the_state),
-        CASE(a_foreign_file_is_refused_or_replaced),
-        CASE(a_half_made_file_is_made_anew),
-        CASE(a_cleared_header_is_made_anew_and_the_counts_stay),
-        CASE(an_empty_file_that_is_too_long_is_foreign),
-        CASE(an_empty_file_with_a_second_name_is_left_alone),
-        CASE(two_that_replace_a_foreign_file_have_one_file),
-        CASE(another_file_in_its_place_is_noticed),
-        CASE(a_file_that_is_cut_short_is_an_error_for_readers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

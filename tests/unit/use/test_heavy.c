@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "feature/use/heavy.h"
+#include "test.h"
 #include "zipf.h"
 
 #define ROOM 1024
@@ -72,9 +73,8 @@ static void check_stated_error(const struct weir_heavy *heavy, const struct zipf
     assert_true(weir_heavy_floor(heavy) <= most);
 }
 
-static void counts_are_within_the_stated_error_of_exact_ones(void **state)
+TEST("counts are within the stated error of exact ones")
 {
-    (void)state;
     static const double exponents[] = {0.6, 1.0, 1.4};
     for (size_t e = 0; e < 3; e++) {
         struct zipf zipf;
@@ -90,9 +90,8 @@ static void counts_are_within_the_stated_error_of_exact_ones(void **state)
     }
 }
 
-static void merged_counts_are_within_the_stated_error(void **state)
+TEST("merged counts are within the stated error")
 {
-    (void)state;
     struct zipf zipf;
     struct weir_heavy *parts[4], *all;
     zipf_open(&zipf, KEYS, 1.0, 7);
@@ -115,9 +114,8 @@ static void merged_counts_are_within_the_stated_error(void **state)
     zipf_close(&zipf);
 }
 
-static void a_flood_of_keys_takes_no_more_memory_and_hides_no_heavy_key(void **state)
+TEST("a flood of keys takes no more memory and hides no heavy key")
 {
-    (void)state;
     struct weir_heavy *heavy;
     struct weir_heavy_entry entry;
     bool found = false;
@@ -136,9 +134,8 @@ static void a_flood_of_keys_takes_no_more_memory_and_hides_no_heavy_key(void **s
     weir_heavy_close(heavy);
 }
 
-static void long_texts_are_cut_between_characters_and_told_apart_by_their_hash(void **state)
+TEST("long texts are cut between characters and told apart by their hash")
 {
-    (void)state;
     struct weir_heavy *heavy;
     struct weir_heavy_entry entry;
     char text[400], name[200];
@@ -158,9 +155,8 @@ static void long_texts_are_cut_between_characters_and_told_apart_by_their_hash(v
     weir_heavy_close(heavy);
 }
 
-static void the_route_of_most_observations_is_kept(void **state)
+TEST("the route of most observations is kept")
 {
-    (void)state;
     struct weir_heavy_use use = {0};
     for (int i = 0; i < 30; i++)
         weir_heavy_vote(&use, i % 3 == 0 ? 5 : 9, 16);
@@ -168,14 +164,4 @@ static void the_route_of_most_observations_is_kept(void **state)
     assert_true(use.route_votes > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_are_within_the_stated_error_of_exact_ones),
-        cmocka_unit_test(merged_counts_are_within_the_stated_error),
-        cmocka_unit_test(a_flood_of_keys_takes_no_more_memory_and_hides_no_heavy_key),
-        cmocka_unit_test(long_texts_are_cut_between_characters_and_told_apart_by_their_hash),
-        cmocka_unit_test(the_route_of_most_observations_is_kept),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "feature/use/series.h"
+#include "test.h"
 
 enum { COUNT, LEVEL, FIELDS };
 #define T0 UINT64_C(1700000040) /* a whole minute */
@@ -16,9 +17,8 @@ static void put(struct weir_series *series, uint64_t second, float count, float 
     weir_series_put(series, second, values);
 }
 
-static void seconds_and_minutes_have_what_was_put(void **state)
+TEST("seconds and minutes have what was put")
 {
-    (void)state;
     struct weir_series *s;
     assert_int_equal(weir_series_open(&s, FIELDS, 1u << LEVEL), 0);
     assert_int_equal(weir_series_last(s), 0);
@@ -40,9 +40,8 @@ static void seconds_and_minutes_have_what_was_put(void **state)
     weir_series_close(s);
 }
 
-static void what_is_too_old_or_to_come_is_zero(void **state)
+TEST("what is too old or to come is zero")
 {
-    (void)state;
     struct weir_series *s;
     assert_int_equal(weir_series_open(&s, FIELDS, 0), 0);
     for (uint64_t i = 0; i < 2 * WEIR_SERIES_SECONDS; i++)
@@ -57,11 +56,4 @@ static void what_is_too_old_or_to_come_is_zero(void **state)
     weir_series_close(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(seconds_and_minutes_have_what_was_put),
-        cmocka_unit_test(what_is_too_old_or_to_come_is_zero),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -12,6 +12,7 @@
 #include "core/bytes.h"
 #include "core/text/siphash.h"
 #include "feature/use/series_file.h"
+#include "test.h"
 
 enum { COUNT, LEVEL, FIELDS };
 #define WHOLE 3
@@ -79,7 +80,7 @@ static int read_from(const char *bytes, size_t size, uint64_t until, uint64_t *l
     return err;
 }
 
-static void what_is_read_is_what_was_made(void **state)
+TEST("what is read is what was made")
 {
     open_series();
     fill();
@@ -104,7 +105,7 @@ static void what_is_read_is_what_was_made(void **state)
         weir_series_close(before[s]);
 }
 
-static void the_minute_that_runs_goes_on(void **state)
+TEST("the minute that runs goes on")
 {
     open_series();
     const float values[WHOLE] = {5, 0, 0};
@@ -118,7 +119,7 @@ static void the_minute_that_runs_goes_on(void **state)
     close_series();
 }
 
-static void later_minutes_are_left_out(void **state)
+TEST("later minutes are left out")
 {
     uint64_t later;
     open_series();
@@ -136,7 +137,7 @@ static void later_minutes_are_left_out(void **state)
     close_series();
 }
 
-static void what_is_cut_or_changed_is_refused_as_a_whole(void **state)
+TEST("what is cut or changed is refused as a whole")
 {
     open_series();
     fill();
@@ -180,7 +181,7 @@ static int read_body(const char *body, size_t size)
     return read_from(file, HEAD + size, UINT64_MAX, NULL);
 }
 
-static void numbers_are_numbers_and_counts_are_bounded(void **state)
+TEST("numbers are numbers and counts are bounded")
 {
     const uint32_t minute = T0, one = 1, many = WEIR_SERIES_MINUTES + 1;
     const float odd[WHOLE] = {-1, 1e30f, 0.0f / 0.0f};
@@ -204,14 +205,4 @@ static void numbers_are_numbers_and_counts_are_bounded(void **state)
     close_series();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_read_is_what_was_made),
-        cmocka_unit_test(the_minute_that_runs_goes_on),
-        cmocka_unit_test(later_minutes_are_left_out),
-        cmocka_unit_test(what_is_cut_or_changed_is_refused_as_a_whole),
-        cmocka_unit_test(numbers_are_numbers_and_counts_are_bounded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

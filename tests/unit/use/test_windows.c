@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "feature/use/windows.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 #define NOON (UINT64_C(1700006400) * S) /* a whole hour */
@@ -44,9 +45,8 @@ static uint64_t read(struct weir_windows *windows, enum weir_window window, uint
     return entry.count;
 }
 
-static void each_window_has_what_was_within_it(void **state)
+TEST("each window has what was within it")
 {
-    (void)state;
     struct weir_windows *w;
     setup(&w);
     add(w, 1, NOON);
@@ -68,9 +68,8 @@ static void each_window_has_what_was_within_it(void **state)
     done(w);
 }
 
-static void nothing_is_lost_or_counted_twice_over_a_day(void **state)
+TEST("nothing is lost or counted twice over a day")
 {
-    (void)state;
     struct weir_windows *w;
     uint64_t total = 0;
     setup(&w);
@@ -84,9 +83,8 @@ static void nothing_is_lost_or_counted_twice_over_a_day(void **state)
     done(w);
 }
 
-static void after_a_pause_of_days_nothing_old_is_shown(void **state)
+TEST("after a pause of days nothing old is shown")
 {
-    (void)state;
     struct weir_windows *w;
     setup(&w);
     add(w, 5, NOON);
@@ -99,12 +97,4 @@ static void after_a_pause_of_days_nothing_old_is_shown(void **state)
     done(w);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_window_has_what_was_within_it),
-        cmocka_unit_test(nothing_is_lost_or_counted_twice_over_a_day),
-        cmocka_unit_test(after_a_pause_of_days_nothing_old_is_shown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "feature/xdp/compile.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 
@@ -37,7 +38,7 @@ static struct weir_cidr cidr_of(const char *text)
     return cidr;
 }
 
-static void settings_become_constants(void **state)
+TEST("settings become constants")
 {
     struct weir_xdp_limit limit = limit_of("packets", 10);
     struct weir_xdp_settings settings = settings_of(&limit, 1);
@@ -57,7 +58,7 @@ static void settings_become_constants(void **state)
     assert_false(filter.limits[1].used);
 }
 
-static void prefixes_become_masks_in_network_order(void **state)
+TEST("prefixes become masks in network order")
 {
     static const uint8_t mask4[16] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
                                       0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xf8, 0};
@@ -73,7 +74,7 @@ static void prefixes_become_masks_in_network_order(void **state)
     assert_memory_equal(filter.limits[0].mask[1], mask6, 16);
 }
 
-static void only_what_looks_behind_the_ip_header_has_it_read(void **state)
+TEST("only what looks behind the ip header has it read")
 {
     struct weir_xdp_limit limits[4];
     struct xdp_filter filter;
@@ -92,7 +93,7 @@ static void only_what_looks_behind_the_ip_header_has_it_read(void **state)
     }
 }
 
-static void an_update_keeps_the_secret_and_the_places_of_unchanged_limits(void **state)
+TEST("an update keeps the secret and the places of unchanged limits")
 {
     struct weir_xdp_limit first[3] = {limit_of("a", 1), limit_of("b", 2), limit_of("c", 3)};
     struct weir_xdp_limit then[4] = {limit_of("d", 4), limit_of("c", 3), limit_of("b", 5),
@@ -115,7 +116,7 @@ static void an_update_keeps_the_secret_and_the_places_of_unchanged_limits(void *
         assert_true(after.limits[slot].id != before.limits[1].id);
 }
 
-static void what_limits_count_makes_them_different(void **state)
+TEST("what limits count makes them different")
 {
     struct weir_xdp_limit limits[8];
     struct xdp_filter filter[8];
@@ -144,7 +145,7 @@ static void what_limits_count_makes_them_different(void **state)
     assert_true(filter[1].limits[0].id == filter[0].limits[0].id);
 }
 
-static void a_ban_within_an_allowed_network_is_void(void **state)
+TEST("a ban within an allowed network is void")
 {
     const struct weir_cidr allow[] = {cidr_of("10.1.0.0/16"), cidr_of("2001:db8::/32")};
     const struct weir_cidr ban[] = {cidr_of("10.1.2.0/24"),   cidr_of("10.1.0.0/16"),
@@ -158,7 +159,7 @@ static void a_ban_within_an_allowed_network_is_void(void **state)
         assert_int_equal(weir_xdp_ban_is_void(&settings, i), expected[i]);
 }
 
-static void the_key_of_an_ipv4_network_is_that_of_its_mapped_addresses(void **state)
+TEST("the key of an ipv4 network is that of its mapped addresses")
 {
     static const uint8_t expected[16] = {[10] = 0xff, 0xff, 192, 0, 2, 0};
     struct weir_cidr cidr = cidr_of("192.0.2.0/24");
@@ -172,17 +173,4 @@ static void the_key_of_an_ipv4_network_is_that_of_its_mapped_addresses(void **st
     assert_int_equal(key.bits, 32);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(settings_become_constants),
-        cmocka_unit_test(prefixes_become_masks_in_network_order),
-        cmocka_unit_test(only_what_looks_behind_the_ip_header_has_it_read),
-        cmocka_unit_test(an_update_keeps_the_secret_and_the_places_of_unchanged_limits),
-        cmocka_unit_test(what_limits_count_makes_them_different),
-        cmocka_unit_test(a_ban_within_an_allowed_network_is_void),
-        cmocka_unit_test(the_key_of_an_ipv4_network_is_that_of_its_mapped_addresses),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

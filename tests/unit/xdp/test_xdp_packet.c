@@ -10,6 +10,7 @@
 
 #include "feature/xdp/packet.h"
 #include "frame.h"
+#include "test.h"
 
 static const uint8_t site[16] = {0x20, 0x01, 0x0d, 0xb8, [15] = 1};
 
@@ -32,7 +33,7 @@ static void assert_ipv4(const struct xdp_packet *packet)
     assert_source(packet, source);
 }
 
-static void ipv4_has_a_source_a_protocol_and_a_port(void **state)
+TEST("ipv4 has a source a protocol and a port")
 {
     struct xdp_packet packet;
     struct frame frame;
@@ -48,7 +49,7 @@ static void ipv4_has_a_source_a_protocol_and_a_port(void **state)
     assert_false(packet.fragment);
 }
 
-static void options_of_ipv4_are_skipped(void **state)
+TEST("options of ipv4 are skipped")
 {
     for (uint8_t options = 0; options <= 10; options++) {
         struct xdp_packet packet;
@@ -64,7 +65,7 @@ static void options_of_ipv4_are_skipped(void **state)
     }
 }
 
-static void only_syn_without_ack_opens_a_connection(void **state)
+TEST("only syn without ack opens a connection")
 {
     for (unsigned flags = 0; flags < 256; flags++) {
         struct xdp_packet packet;
@@ -78,7 +79,7 @@ static void only_syn_without_ack_opens_a_connection(void **state)
     }
 }
 
-static void a_fragment_has_a_source_and_only_the_first_has_a_port(void **state)
+TEST("a fragment has a source and only the first has a port")
 {
     static const struct {
         uint16_t place;
@@ -106,7 +107,7 @@ static void a_fragment_has_a_source_and_only_the_first_has_a_port(void **state)
 }
 
 /* RFC 1858: a first fragment of 8 bytes has no flags of TCP, and Ethernet pads it with zeros. */
-static void a_connection_may_open_where_no_flags_are(void **state)
+TEST("a connection may open where no flags are")
 {
     for (uint16_t total = 20; total <= 40; total++) {
         struct xdp_packet packet;
@@ -124,7 +125,7 @@ static void a_connection_may_open_where_no_flags_are(void **state)
 }
 
 /* The kernel drops such a packet; its source is no address of IPv4, whatever lists say. */
-static void a_mapped_source_of_ipv6_is_malformed(void **state)
+TEST("a mapped source of ipv6 is malformed")
 {
     uint8_t mapped[16] = {[10] = 0xff, 0xff, 192, 0, 2, 1};
     struct xdp_packet packet;
@@ -139,7 +140,7 @@ static void a_mapped_source_of_ipv6_is_malformed(void **state)
     }
 }
 
-static void two_tags_are_read_and_a_third_is_no_ip(void **state)
+TEST("two tags are read and a third is no ip")
 {
     for (int tags = 0; tags <= 3; tags++) {
         struct xdp_packet packet;
@@ -166,7 +167,7 @@ static void put_extension(struct frame *frame, uint8_t next, size_t size, uint8_
     frame_put(frame, header, size);
 }
 
-static void extension_headers_of_ipv6_are_skipped(void **state)
+TEST("extension headers of ipv6 are skipped")
 {
     struct xdp_packet packet;
     struct frame frame;
@@ -186,7 +187,7 @@ static void extension_headers_of_ipv6_are_skipped(void **state)
     assert_true(packet.syn);
 }
 
-static void more_extension_headers_than_the_limit_leave_the_transport_unknown(void **state)
+TEST("more extension headers than the limit leave the transport unknown")
 {
     for (int count = 0; count <= XDP_HEADERS_MAX + 2; count++) {
         struct xdp_packet packet;
@@ -205,7 +206,7 @@ static void more_extension_headers_than_the_limit_leave_the_transport_unknown(vo
     }
 }
 
-static void fragments_of_ipv6_are_known(void **state)
+TEST("fragments of ipv6 are known")
 {
     static const struct {
         uint8_t place[2];
@@ -233,7 +234,7 @@ static void fragments_of_ipv6_are_known(void **state)
     }
 }
 
-static void a_header_of_the_wrong_version_or_length_is_malformed(void **state)
+TEST("a header of the wrong version or length is malformed")
 {
     struct xdp_packet packet;
     struct frame frame;
@@ -256,7 +257,7 @@ static void a_header_of_the_wrong_version_or_length_is_malformed(void **state)
 }
 
 /* In a block of exactly the size, so that a sanitizer sees a read behind it. */
-static void a_frame_cut_off_anywhere_has_its_source_or_none(void **state)
+TEST("a frame cut off anywhere has its source or none")
 {
     struct frame frames[2];
 
@@ -288,22 +289,4 @@ static void a_frame_cut_off_anywhere_has_its_source_or_none(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ipv4_has_a_source_a_protocol_and_a_port),
-        cmocka_unit_test(options_of_ipv4_are_skipped),
-        cmocka_unit_test(only_syn_without_ack_opens_a_connection),
-        cmocka_unit_test(a_fragment_has_a_source_and_only_the_first_has_a_port),
-        cmocka_unit_test(a_connection_may_open_where_no_flags_are),
-        cmocka_unit_test(a_mapped_source_of_ipv6_is_malformed),
-        cmocka_unit_test(two_tags_are_read_and_a_third_is_no_ip),
-        cmocka_unit_test(extension_headers_of_ipv6_are_skipped),
-        cmocka_unit_test(more_extension_headers_than_the_limit_leave_the_transport_unknown),
-        cmocka_unit_test(fragments_of_ipv6_are_known),
-        cmocka_unit_test(a_header_of_the_wrong_version_or_length_is_malformed),
-        cmocka_unit_test(a_frame_cut_off_anywhere_has_its_source_or_none),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

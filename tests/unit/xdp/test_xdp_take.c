@@ -12,6 +12,7 @@
 #include "feature/xdp/compile.h"
 #include "feature/xdp/take.h"
 #include "model.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 #define START (UINT64_C(1700000000) * S)
@@ -93,7 +94,7 @@ static void use(struct states *states, uint64_t source, int packets)
         assert_int_equal(take(states, 0, source, START, 1), XDP_ADMITTED);
 }
 
-static void a_source_gets_its_burst_and_then_its_rate(void **state)
+TEST("a source gets its burst and then its rate")
 {
     struct states states = {.plain = false};
 
@@ -104,7 +105,7 @@ static void a_source_gets_its_burst_and_then_its_rate(void **state)
     assert_int_equal(take(&states, 0, 1, START + S / 10, 1), XDP_DENIED);
 }
 
-static void of_states_that_do_not_deny_the_one_least_used_is_evicted(void **state)
+TEST("of states that do not deny the one least used is evicted")
 {
     struct states states = {.plain = false};
 
@@ -118,7 +119,7 @@ static void of_states_that_do_not_deny_the_one_least_used_is_evicted(void **stat
         assert_true(source == 3 || holds(&states, 0, source));
 }
 
-static void a_state_that_denies_is_never_evicted(void **state)
+TEST("a state that denies is never evicted")
 {
     struct states states = {.plain = false};
 
@@ -132,7 +133,7 @@ static void a_state_that_denies_is_never_evicted(void **state)
     }
 }
 
-static void a_new_source_among_states_that_all_deny_has_no_room(void **state)
+TEST("a new source among states that all deny has no room")
 {
     struct states states = {.plain = false};
 
@@ -145,7 +146,7 @@ static void a_new_source_among_states_that_all_deny_has_no_room(void **state)
 }
 
 /* Else what an old limit has denied for a day would keep new sources out as long. */
-static void states_of_a_limit_that_was_replaced_hold_no_place(void **state)
+TEST("states of a limit that was replaced hold no place")
 {
     struct weir_limit_spec spec = {.algorithm = WEIR_GCRA, .rate = 1, .window_ns = 86400 * S};
     struct weir_xdp_limit limits[2] = {{.name = "packets", .bits4 = 32, .bits6 = 64},
@@ -177,7 +178,7 @@ static void states_of_a_limit_that_was_replaced_hold_no_place(void **state)
     filter = kept;
 }
 
-static void a_denied_source_takes_no_place(void **state)
+TEST("a denied source takes no place")
 {
     struct states states = {.plain = false};
 
@@ -188,7 +189,7 @@ static void a_denied_source_takes_no_place(void **state)
         assert_true(holds(&states, 0, source));
 }
 
-static void a_refund_gives_back_what_was_charged(void **state)
+TEST("a refund gives back what was charged")
 {
     struct states states = {.plain = false};
 
@@ -202,7 +203,7 @@ static void a_refund_gives_back_what_was_charged(void **state)
     assert_int_equal(take(&states, 1, 1, START, 1), XDP_DENIED);
 }
 
-static void a_cost_in_bytes_is_that_of_any_cost(void **state)
+TEST("a cost in bytes is that of any cost")
 {
     uint64_t random = 1;
 
@@ -223,7 +224,7 @@ static void a_cost_in_bytes_is_that_of_any_cost(void **state)
 }
 
 /* Four sources in four ways, so that none is ever evicted: each decision is the model's. */
-static void decisions_are_those_of_the_exact_model(void **state)
+TEST("decisions are those of the exact model")
 {
     for (int plain = 0; plain < 2; plain++) {
         struct states states = {.plain = plain == 1};
@@ -250,7 +251,7 @@ static void decisions_are_those_of_the_exact_model(void **state)
 }
 
 /* Where all limits were plain for a while, the remainders are those of states from before. */
-static void a_plain_limit_ignores_the_remainder_of_an_older_state(void **state)
+TEST("a plain limit ignores the remainder of an older state")
 {
     struct states states = {.rems = {6, 6, 6, 6}};
 
@@ -270,7 +271,7 @@ static void a_plain_limit_ignores_the_remainder_of_an_older_state(void **state)
 }
 
 /* Nothing but the bytes that count: so one word of SipHash for IPv4, and two for a /64. */
-static void a_source_hashes_as_the_bytes_of_its_prefix(void **state)
+TEST("a source hashes as the bytes of its prefix")
 {
     static const uint8_t bits6[] = {40, 64, 65, 128};
 
@@ -299,21 +300,4 @@ static void a_source_hashes_as_the_bytes_of_its_prefix(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_source_hashes_as_the_bytes_of_its_prefix),
-        cmocka_unit_test(a_source_gets_its_burst_and_then_its_rate),
-        cmocka_unit_test(of_states_that_do_not_deny_the_one_least_used_is_evicted),
-        cmocka_unit_test(a_state_that_denies_is_never_evicted),
-        cmocka_unit_test(a_new_source_among_states_that_all_deny_has_no_room),
-        cmocka_unit_test(states_of_a_limit_that_was_replaced_hold_no_place),
-        cmocka_unit_test(a_denied_source_takes_no_place),
-        cmocka_unit_test(a_refund_gives_back_what_was_charged),
-        cmocka_unit_test(a_cost_in_bytes_is_that_of_any_cost),
-        cmocka_unit_test(decisions_are_those_of_the_exact_model),
-        cmocka_unit_test(a_plain_limit_ignores_the_remainder_of_an_older_state),
-    };
-
-    return cmocka_run_group_tests(tests, make_filter, NULL);
-}
+RUN_TESTS_WITH(make_filter, NULL)

@@ -13,6 +13,7 @@
 #include <math.h>
 
 #include "cli/bench/keys.h"
+#include "test.h"
 
 #define DRAWS 200000
 
@@ -25,7 +26,7 @@ static struct bench_keys keys_of(const char *distribution, uint64_t count, uint6
     return keys;
 }
 
-static void distributions_are_known_by_name(void **state)
+TEST("distributions are known by name")
 {
     struct bench_keyspace space = {.count = 9};
     assert_true(bench_distribution_parse("zipf", &space));
@@ -40,7 +41,7 @@ static void distributions_are_known_by_name(void **state)
         assert_false(bench_distribution_parse(bad[i], &space));
 }
 
-static void a_stream_is_the_same_for_the_same_seed_only(void **state)
+TEST("a stream is the same for the same seed only")
 {
     struct bench_keys a = keys_of("uniform", BENCH_KEYS_MAX, 1);
     struct bench_keys b = keys_of("uniform", BENCH_KEYS_MAX, 1);
@@ -54,7 +55,7 @@ static void a_stream_is_the_same_for_the_same_seed_only(void **state)
     assert_int_equal(same, 0);
 }
 
-static void threads_draw_streams_of_their_own(void **state)
+TEST("threads draw streams of their own")
 {
     struct bench_keyspace space = {.distribution = BENCH_UNIFORM, .count = BENCH_KEYS_MAX};
     struct bench_keys first, second;
@@ -67,7 +68,7 @@ static void threads_draw_streams_of_their_own(void **state)
     assert_int_equal(same, 0);
 }
 
-static void one_key_is_always_that_key(void **state)
+TEST("one key is always that key")
 {
     static const char *const names[] = {"uniform", "zipf", "zipf:0.5",
                                         "zipf:20", "hot",  "sequential"};
@@ -78,14 +79,14 @@ static void one_key_is_always_that_key(void **state)
     }
 }
 
-static void the_hot_key_is_the_only_one(void **state)
+TEST("the hot key is the only one")
 {
     struct bench_keys keys = keys_of("hot", 1000, 3);
     for (int draw = 0; draw < 1000; draw++)
         assert_int_equal(bench_keys_next(&keys), 0);
 }
 
-static void in_turn_all_threads_together_meet_each_key_once(void **state)
+TEST("in turn all threads together meet each key once")
 {
     struct bench_keyspace space = {.distribution = BENCH_SEQUENTIAL, .count = 10};
     unsigned seen[10] = {0};
@@ -127,7 +128,7 @@ static void assert_frequencies(const char *name, double exponent, unsigned count
     free(seen);
 }
 
-static void keys_come_as_often_as_their_distribution_says(void **state)
+TEST("keys come as often as their distribution says")
 {
     assert_frequencies("uniform", 0, 2);
     assert_frequencies("uniform", 0, 100);
@@ -138,7 +139,7 @@ static void keys_come_as_often_as_their_distribution_says(void **state)
     assert_frequencies("zipf:4", 4, 50);
 }
 
-static void the_greatest_key_space_stays_within_itself(void **state)
+TEST("the greatest key space stays within itself")
 {
     static const char *const names[] = {"uniform", "zipf", "zipf:0.01"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -153,17 +154,4 @@ static void the_greatest_key_space_stays_within_itself(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(distributions_are_known_by_name),
-        cmocka_unit_test(a_stream_is_the_same_for_the_same_seed_only),
-        cmocka_unit_test(threads_draw_streams_of_their_own),
-        cmocka_unit_test(one_key_is_always_that_key),
-        cmocka_unit_test(the_hot_key_is_the_only_one),
-        cmocka_unit_test(in_turn_all_threads_together_meet_each_key_once),
-        cmocka_unit_test(keys_come_as_often_as_their_distribution_says),
-        cmocka_unit_test(the_greatest_key_space_stays_within_itself),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

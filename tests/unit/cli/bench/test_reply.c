@@ -13,6 +13,7 @@
 #include <weir/error.h>
 
 #include "cli/bench/reply.h"
+#include "test.h"
 
 static long read_text(enum bench_protocol protocol, const struct bench_denial *denial,
                       const char *text, struct bench_reply *reply)
@@ -33,7 +34,7 @@ static void assert_verdict(enum bench_protocol protocol, const char *command, co
     assert_int_equal(reply.verdict, verdict);
 }
 
-static void commands_of_limiters_say_what_a_denial_is(void **state)
+TEST("commands of limiters say what a denial is")
 {
     assert_verdict(BENCH_RESP, "CL.THROTTLE k 1 1 1", "*5\r\n:0\r\n:2\r\n:1\r\n:-1\r\n:1\r\n",
                    BENCH_DONE);
@@ -54,14 +55,14 @@ static void commands_of_limiters_say_what_a_denial_is(void **state)
     assert_verdict(BENCH_RESP, "WEIR.CHECK a b", "%1\r\n$7\r\nallowed\r\n#t\r\n", BENCH_DONE);
 }
 
-static void other_commands_are_never_denied(void **state)
+TEST("other commands are never denied")
 {
     assert_verdict(BENCH_RESP, "INCR k", ":1\r\n", BENCH_DONE);
     assert_verdict(BENCH_RESP, "CL.THROTTLEX k", "*1\r\n:1\r\n", BENCH_DONE);
     assert_verdict(BENCH_RESP, "CL.THROTTLE", "*0\r\n", BENCH_DONE);
 }
 
-static void a_denial_may_be_reported_of_any_command(void **state)
+TEST("a denial may be reported of any command")
 {
     struct bench_denial denial;
     struct bench_reply reply;
@@ -81,7 +82,7 @@ static void a_denial_may_be_reported_of_any_command(void **state)
         assert_false(bench_denial_parse(bad[i], &denial));
 }
 
-static void errors_are_failures_with_their_text(void **state)
+TEST("errors are failures with their text")
 {
     struct bench_denial denial = {0};
     struct bench_reply reply;
@@ -96,7 +97,7 @@ static void errors_are_failures_with_their_text(void **state)
     assert_memory_equal(reply.error.data, "HTTP/1.1 503 Busy", 17);
 }
 
-static void http_denies_with_429(void **state)
+TEST("http denies with 429")
 {
     assert_verdict(BENCH_HTTP, "", "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n",
                    BENCH_DENIED);
@@ -108,7 +109,7 @@ static void http_denies_with_429(void **state)
     assert_true(reply.last);
 }
 
-static void what_is_no_reply_is_an_error(void **state)
+TEST("what is no reply is an error")
 {
     struct bench_denial denial = {0};
     struct bench_reply reply;
@@ -118,15 +119,4 @@ static void what_is_no_reply_is_an_error(void **state)
     assert_int_equal(read_text(BENCH_RESP, &denial, "*2\r\n:1\r\n", &reply), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(commands_of_limiters_say_what_a_denial_is),
-        cmocka_unit_test(other_commands_are_never_denied),
-        cmocka_unit_test(a_denial_may_be_reported_of_any_command),
-        cmocka_unit_test(errors_are_failures_with_their_text),
-        cmocka_unit_test(http_denies_with_429),
-        cmocka_unit_test(what_is_no_reply_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -14,6 +14,7 @@
 
 #include "cli/bench/request.h"
 #include "failing_memory.h"
+#include "test.h"
 
 static void assert_text(const struct bench_request *request, const char *text)
 {
@@ -21,7 +22,7 @@ static void assert_text(const struct bench_request *request, const char *text)
     assert_memory_equal(request->text, text, request->size);
 }
 
-static void a_command_line_becomes_an_array(void **state)
+TEST("a command line becomes an array")
 {
     struct bench_request request;
     assert_int_equal(bench_request_resp(&request, "  SET a  'b c' \"\" \"it's\" x'y "), 0);
@@ -31,7 +32,7 @@ static void a_command_line_becomes_an_array(void **state)
     bench_request_free(&request);
 }
 
-static void a_key_is_written_in_all_its_places(void **state)
+TEST("a key is written in all its places")
 {
     struct bench_request request;
     assert_int_equal(bench_request_resp(&request, "X {key} a{key}b{key} {ip} {nokey} {"), 0);
@@ -47,7 +48,7 @@ static void a_key_is_written_in_all_its_places(void **state)
     bench_request_free(&request);
 }
 
-static void an_http_request_has_host_and_length(void **state)
+TEST("an http request has host and length")
 {
     struct bench_request request;
     static const char *const headers[] = {"A: b", "X-Forwarded-For: {ip}"};
@@ -61,7 +62,7 @@ static void an_http_request_has_host_and_length(void **state)
     bench_request_free(&request);
 }
 
-static void what_is_no_request_is_refused(void **state)
+TEST("what is no request is refused")
 {
     struct bench_request request;
     static const char *const header = "A: b\r\nC: d";
@@ -75,7 +76,7 @@ static void what_is_no_request_is_refused(void **state)
     assert_int_equal(bench_request_http(&request, "h", "GET /", &header, 1, NULL), WEIR_ERR_SYNTAX);
 }
 
-static void requests_are_bounded(void **state)
+TEST("requests are bounded")
 {
     struct bench_request request;
     char *line = calloc(1, BENCH_REQUEST_MAX + 1), holes[BENCH_HOLES_MAX * 5 + 6] = "";
@@ -95,7 +96,7 @@ static void requests_are_bounded(void **state)
     free(line);
 }
 
-static void no_memory_is_reported(void **state)
+TEST("no memory is reported")
 {
     struct bench_request request;
     failing_memory_after(0);
@@ -105,15 +106,4 @@ static void no_memory_is_reported(void **state)
     assert_true(failing_memory_stop());
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_command_line_becomes_an_array),
-        cmocka_unit_test(a_key_is_written_in_all_its_places),
-        cmocka_unit_test(an_http_request_has_host_and_length),
-        cmocka_unit_test(what_is_no_request_is_refused),
-        cmocka_unit_test(requests_are_bounded),
-        cmocka_unit_test(no_memory_is_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -15,6 +15,7 @@
 #include <arpa/inet.h>
 
 #include "cli/bench/target.h"
+#include "test.h"
 
 static struct bench_target target;
 static struct weir_reason reason;
@@ -29,7 +30,7 @@ static void assert_tcp(const char *text, enum bench_protocol protocol, const cha
     assert_int_equal(ntohs(((struct sockaddr_in *)(void *)&target.inet)->sin_port), port);
 }
 
-static void addresses_name_protocol_host_and_port(void **state)
+TEST("addresses name protocol host and port")
 {
     assert_tcp("redis://127.0.0.1", BENCH_RESP, "127.0.0.1:6380", 6380);
     assert_tcp("redis://127.0.0.1:1", BENCH_RESP, "127.0.0.1:1", 1);
@@ -38,7 +39,7 @@ static void addresses_name_protocol_host_and_port(void **state)
     assert_tcp("redis://[::1]", BENCH_RESP, "[::1]:6380", 6380);
 }
 
-static void unix_sockets_are_paths(void **state)
+TEST("unix sockets are paths")
 {
     assert_int_equal(bench_target_parse(&target, "unix:/tmp/a b", &reason), 0);
     assert_int_equal(target.protocol, BENCH_RESP);
@@ -49,7 +50,7 @@ static void unix_sockets_are_paths(void **state)
     assert_string_equal(target.host, "localhost");
 }
 
-static void a_unix_path_fits_or_is_refused(void **state)
+TEST("a unix path fits or is refused")
 {
     char text[5 + sizeof target.un.sun_path + 1] = "unix:";
     memset(text + 5, 'x', sizeof target.un.sun_path);
@@ -59,7 +60,7 @@ static void a_unix_path_fits_or_is_refused(void **state)
     assert_int_equal(bench_target_parse(&target, text, &reason), 0);
 }
 
-static void what_is_no_address_is_refused(void **state)
+TEST("what is no address is refused")
 {
     static const char *const texts[] = {"",
                                         "127.0.0.1:6379",
@@ -85,21 +86,11 @@ static void what_is_no_address_is_refused(void **state)
     }
 }
 
-static void nobody_listening_is_an_error(void **state)
+TEST("nobody listening is an error")
 {
     assert_int_equal(bench_target_parse(&target, "unix:/nonexistent/socket", &reason), 0);
     assert_int_equal(bench_target_connect(&target, NULL, false, &reason), WEIR_ERR_IO);
     assert_string_equal(reason.text, "cannot connect: No such file or directory");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(addresses_name_protocol_host_and_port),
-        cmocka_unit_test(unix_sockets_are_paths),
-        cmocka_unit_test(a_unix_path_fits_or_is_refused),
-        cmocka_unit_test(what_is_no_address_is_refused),
-        cmocka_unit_test(nobody_listening_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

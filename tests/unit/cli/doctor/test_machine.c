@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "cli/doctor/machine.h"
+#include "test.h"
 
 #define MIB UINT64_C(1048576)
 #define NOW_NS (UINT64_C(1790000000) * 1000000000)
@@ -51,12 +52,11 @@ static void assert_found(const struct machine_facts *facts, const struct machine
     assert_true(strlen(found->fix) > 10);
 }
 
-static void a_healthy_machine_has_no_findings(void **state)
+TEST("a healthy machine has no findings")
 {
     static struct findings findings;
     struct machine_facts facts = healthy();
     struct machine_wants wants = usual();
-    (void)state;
     machine_judge(&findings, &facts, &wants);
     assert_int_equal(findings.count, 0);
     facts.memory_bytes = facts.group_bytes = facts.backlog = 0; /* unknown is no fault */
@@ -65,22 +65,20 @@ static void a_healthy_machine_has_no_findings(void **state)
     assert_int_equal(findings.count, 0);
 }
 
-static void few_open_files_are_a_warning_and_too_few_an_error(void **state)
+TEST("few open files are a warning and too few an error")
 {
     struct machine_facts facts = healthy();
     struct machine_wants wants = usual();
-    (void)state;
     facts.open_files = 1024;
     assert_found(&facts, &wants, "open_files", FINDING_WARNING);
     facts.open_files = 40;
     assert_found(&facts, &wants, "open_files", FINDING_ERROR);
 }
 
-static void a_state_that_does_not_fit_the_memory_is_an_error(void **state)
+TEST("a state that does not fit the memory is an error")
 {
     struct machine_facts facts = healthy();
     struct machine_wants wants = usual();
-    (void)state;
     wants.state_bytes = 4096 * MIB;
     assert_found(&facts, &wants, "memory", FINDING_WARNING);
     wants.state_bytes++;
@@ -90,11 +88,10 @@ static void a_state_that_does_not_fit_the_memory_is_an_error(void **state)
     assert_found(&facts, &wants, "memory", FINDING_ERROR);
 }
 
-static void what_the_kernel_lacks_is_found(void **state)
+TEST("what the kernel lacks is found")
 {
     struct machine_facts facts = healthy();
     struct machine_wants wants = usual();
-    (void)state;
     facts.reuse_port = false;
     assert_found(&facts, &wants, "kernel", FINDING_ERROR);
     facts.reuse_port = true;
@@ -110,12 +107,11 @@ static void what_the_kernel_lacks_is_found(void **state)
     assert_found(&facts, &wants, "workers", FINDING_WARNING);
 }
 
-static void a_clock_that_is_wrong_matters_where_the_time_matters(void **state)
+TEST("a clock that is wrong matters where the time matters")
 {
     static struct findings findings;
     struct machine_facts facts = healthy();
     struct machine_wants wants = usual();
-    (void)state;
     facts.synchronised = false;
     assert_found(&facts, &wants, "clock_unsynchronised", FINDING_WARNING);
     facts.wall_ns = UINT64_C(86400) * 1000000000;
@@ -126,25 +122,13 @@ static void a_clock_that_is_wrong_matters_where_the_time_matters(void **state)
     assert_int_equal(findings.count, 0);
 }
 
-static void findings_beyond_the_list_are_counted(void **state)
+TEST("findings beyond the list are counted")
 {
     static struct findings findings;
-    (void)state;
     for (unsigned i = 0; i < FINDINGS_MAX + 3; i++)
         findings_add(&findings, i % 2 ? FINDING_ERROR : FINDING_WARNING, "name", "fix it", "%u", i);
     assert_int_equal(findings.count, FINDINGS_MAX);
     assert_int_equal(findings.errors + findings.warnings, FINDINGS_MAX + 3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_healthy_machine_has_no_findings),
-        cmocka_unit_test(few_open_files_are_a_warning_and_too_few_an_error),
-        cmocka_unit_test(a_state_that_does_not_fit_the_memory_is_an_error),
-        cmocka_unit_test(what_the_kernel_lacks_is_found),
-        cmocka_unit_test(a_clock_that_is_wrong_matters_where_the_time_matters),
-        cmocka_unit_test(findings_beyond_the_list_are_counted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "cli/doctor/redis.h"
+#include "test.h"
 
 #define MS_NS UINT64_C(1000000)
 #define DEADLINE_NS (20 * MS_NS)
@@ -38,20 +39,18 @@ static void assert_found(const struct redis_facts *facts, const char *name)
     assert_string_equal(findings.list[0].name, name);
 }
 
-static void a_healthy_redis_has_no_findings(void **state)
+TEST("a healthy redis has no findings")
 {
     struct redis_facts facts = healthy();
-    (void)state;
     assert_int_equal(count_of(&facts), 0);
     facts.version[0] = facts.policy[0] = '\0'; /* an account that may not run INFO */
     facts.used_bytes = facts.max_bytes = 0;
     assert_int_equal(count_of(&facts), 0);
 }
 
-static void a_redis_before_6_2_is_too_old(void **state)
+TEST("a redis before 6 2 is too old")
 {
     struct redis_facts facts = healthy();
-    (void)state;
     strcpy(facts.version, "6.0.16");
     assert_found(&facts, "redis_version");
     strcpy(facts.version, "6.2.0");
@@ -60,10 +59,9 @@ static void a_redis_before_6_2_is_too_old(void **state)
     assert_int_equal(count_of(&facts), 0);
 }
 
-static void eviction_is_a_fault_where_the_memory_has_a_bound(void **state)
+TEST("eviction is a fault where the memory has a bound")
 {
     struct redis_facts facts = healthy();
-    (void)state;
     strcpy(facts.policy, "volatile-ttl");
     assert_found(&facts, "redis_evicts");
     facts.max_bytes = 0;
@@ -73,20 +71,18 @@ static void eviction_is_a_fault_where_the_memory_has_a_bound(void **state)
     assert_found(&facts, "redis_memory");
 }
 
-static void a_round_trip_of_more_than_half_the_deadline_is_slow(void **state)
+TEST("a round trip of more than half the deadline is slow")
 {
     struct redis_facts facts = healthy();
-    (void)state;
     facts.round_trip_ns = DEADLINE_NS / 2;
     assert_int_equal(count_of(&facts), 0);
     facts.round_trip_ns++;
     assert_found(&facts, "redis_latency");
 }
 
-static void clocks_more_than_a_second_apart_are_a_fault(void **state)
+TEST("clocks more than a second apart are a fault")
 {
     struct redis_facts facts = healthy();
-    (void)state;
     facts.ahead_ns = INT64_C(1000000000);
     assert_int_equal(count_of(&facts), 0);
     facts.ahead_ns = INT64_C(1002000000);
@@ -97,14 +93,4 @@ static void clocks_more_than_a_second_apart_are_a_fault(void **state)
     assert_int_equal(count_of(&facts), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_healthy_redis_has_no_findings),
-        cmocka_unit_test(a_redis_before_6_2_is_too_old),
-        cmocka_unit_test(eviction_is_a_fault_where_the_memory_has_a_bound),
-        cmocka_unit_test(a_round_trip_of_more_than_half_the_deadline_is_slow),
-        cmocka_unit_test(clocks_more_than_a_second_apart_are_a_fault),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -13,6 +13,7 @@
 
 #include "feature/envoy/cli/environment.h"
 #include "rules/rules.h"
+#include "test.h"
 
 /* "NAME=value" each, to NULL. */
 static const char *lookup(void *context, const char *name)
@@ -63,9 +64,8 @@ static void result_free(struct result *result)
     free(result->notes);
 }
 
-static void without_variables_all_is_as_in_the_original(void **state)
+TEST("without variables all is as in the original")
 {
-    (void)state;
     struct result result = read_variables((const char *const[]){NULL});
     const struct weir_settings *settings = result.settings;
     assert_string_equal(settings->http.address, "0.0.0.0:8080");
@@ -89,9 +89,8 @@ static void without_variables_all_is_as_in_the_original(void **state)
     result_free(&result);
 }
 
-static void listeners_and_tls(void **state)
+TEST("listeners and tls")
 {
-    (void)state;
     struct result result =
         READ("HOST=::1", "PORT=1", "DEBUG_HOST=127.0.0.1", "DEBUG_PORT=2", "GRPC_HOST=10.0.0.1",
              "GRPC_PORT=3", "GRPC_MAX_CONNECTION_AGE=1h30m0.5s", "GRPC_MAX_CONNECTION_AGE_GRACE=0",
@@ -118,9 +117,8 @@ static void listeners_and_tls(void **state)
     result_free(&result);
 }
 
-static void every_kind_of_redis(void **state)
+TEST("every kind of redis")
 {
-    (void)state;
     static const struct {
         const char *variables[6], *url;
     } cases[] = {
@@ -158,9 +156,8 @@ static void every_kind_of_redis(void **state)
 
 /* The original has a default for the URL, weir its own memory: a user that relies on that gets a
  * message. */
-static void what_needs_redis_is_named_without_it(void **state)
+TEST("what needs redis is named without it")
 {
-    (void)state;
     static const char *const variables[] = {
         "REDIS_TYPE=CLUSTER",
         "REDIS_SOCKET_TYPE=tcp",
@@ -187,9 +184,8 @@ static void what_needs_redis_is_named_without_it(void **state)
     result_free(&result);
 }
 
-static void counters_may_be_those_of_the_original(void **state)
+TEST("counters may be those of the original")
 {
-    (void)state;
     struct result result = READ("REDIS_URL=h:6379", "REDIS_SOCKET_TYPE=tcp",
                                 "CACHE_KEY_PREFIX=p:", "WEIR_REDIS_COMPAT=true");
     assert_true(result.settings->envoy.options.redis_compat);
@@ -197,9 +193,8 @@ static void counters_may_be_those_of_the_original(void **state)
     result_free(&result);
 }
 
-static void what_the_service_does(void **state)
+TEST("what the service does")
 {
-    (void)state;
     struct result result =
         READ("RUNTIME_ROOT=/data", "RUNTIME_SUBDIRECTORY=ratelimit", "RUNTIME_APPDIRECTORY=a/b",
              "RUNTIME_IGNOREDOTFILES=true", "MERGE_DOMAIN_CONFIG=true", "SHADOW_MODE=true",
@@ -243,9 +238,8 @@ static void what_the_service_does(void **state)
     result_free(&result);
 }
 
-static void where_counters_go(void **state)
+TEST("where counters go")
 {
-    (void)state;
     struct result result = READ("USE_DOG_STATSD=true", "STATSD_HOST=h", "STATSD_PORT=1",
                                 "STATS_FLUSH_INTERVAL=1500ms", "EXTRA_TAGS=foo:bar,a:b");
     const struct weir_envoy_settings *envoy = &result.settings->envoy;
@@ -268,9 +262,8 @@ static void where_counters_go(void **state)
     result_free(&result);
 }
 
-static void wrong_values_are_refused(void **state)
+TEST("wrong values are refused")
 {
-    (void)state;
     static const struct {
         const char *variables[5], *reason;
     } cases[] = {
@@ -329,9 +322,8 @@ static void wrong_values_are_refused(void **state)
 
 /* Every variable of the original, with a value that is not its default. What it changes shows in
  * the rules file, or it is named. */
-static void no_variable_is_passed_over(void **state)
+TEST("no variable is skipped")
 {
-    (void)state;
     static const char *const base[] = {
         "REDIS_URL=m,h:1",          "REDIS_TYPE=SENTINEL",
         "REDIS_TLS=true",           "LIMIT_RESPONSE_HEADERS_ENABLED=true",
@@ -461,18 +453,4 @@ static void no_variable_is_passed_over(void **state)
     result_free(&before);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_variables_all_is_as_in_the_original),
-        cmocka_unit_test(listeners_and_tls),
-        cmocka_unit_test(every_kind_of_redis),
-        cmocka_unit_test(what_needs_redis_is_named_without_it),
-        cmocka_unit_test(counters_may_be_those_of_the_original),
-        cmocka_unit_test(what_the_service_does),
-        cmocka_unit_test(where_counters_go),
-        cmocka_unit_test(wrong_values_are_refused),
-        cmocka_unit_test(no_variable_is_passed_over),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

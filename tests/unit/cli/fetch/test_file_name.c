@@ -11,8 +11,9 @@
 #include <cmocka.h>
 
 #include "cli/fetch/file_name.h"
+#include "test.h"
 
-static void a_name_is_readable_and_keeps_its_extension(void **state)
+TEST("a name is readable and keeps its extension")
 {
     char name[FETCH_NAME_MAX];
 
@@ -24,7 +25,7 @@ static void a_name_is_readable_and_keeps_its_extension(void **state)
     assert_int_equal(strlen(name), 12 + 16);
 }
 
-static void secrets_of_a_url_are_left_out(void **state)
+TEST("secrets of a url are left out")
 {
     char name[FETCH_NAME_MAX];
 
@@ -34,7 +35,7 @@ static void secrets_of_a_url_are_left_out(void **state)
     assert_memory_equal(name, "example.com_a-", 14);
 }
 
-static void no_name_leaves_the_folder_or_is_hidden(void **state)
+TEST("no name leaves the folder or is hidden")
 {
     static const char *const urls[] = {"http://../../etc/passwd",
                                        "http://x/../../../etc/passwd",
@@ -62,7 +63,7 @@ static void no_name_leaves_the_folder_or_is_hidden(void **state)
     }
 }
 
-static void long_and_similar_urls_have_names_of_their_own(void **state)
+TEST("long and similar urls have names of their own")
 {
     static char url[9000], name[FETCH_NAME_MAX], other[FETCH_NAME_MAX];
 
@@ -78,13 +79,4 @@ static void long_and_similar_urls_have_names_of_their_own(void **state)
     assert_string_not_equal(name, other);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_name_is_readable_and_keeps_its_extension),
-        cmocka_unit_test(secrets_of_a_url_are_left_out),
-        cmocka_unit_test(no_name_leaves_the_folder_or_is_hidden),
-        cmocka_unit_test(long_and_similar_urls_have_names_of_their_own),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

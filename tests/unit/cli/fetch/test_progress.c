@@ -11,10 +11,11 @@
 #include <cmocka.h>
 
 #include "cli/fetch/progress.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 
-static void the_line_says_rate_remaining_retries_and_time_left(void **state)
+TEST("the line says rate remaining retries and time left")
 {
     char text[FETCH_PROGRESS_MAX];
     struct fetch_progress progress = {.total = 100,
@@ -29,7 +30,7 @@ static void the_line_says_rate_remaining_retries_and_time_left(void **state)
                               "3 retries  1 failed  6s left");
 }
 
-static void at_the_start_and_the_end_nothing_is_made_up(void **state)
+TEST("at the start and the end nothing is made up")
 {
     char text[FETCH_PROGRESS_MAX];
     struct fetch_progress progress = {.total = 0, .limit.remaining = WEIR_CLIENT_UNKNOWN};
@@ -42,7 +43,7 @@ static void at_the_start_and_the_end_nothing_is_made_up(void **state)
     assert_string_equal(text, "[####################] 5/5  5.0/s");
 }
 
-static void the_line_is_cut_to_the_terminal(void **state)
+TEST("the line is cut to the terminal")
 {
     char text[FETCH_PROGRESS_MAX];
     struct fetch_progress progress = {.total = UINT64_MAX,
@@ -58,12 +59,4 @@ static void the_line_is_cut_to_the_terminal(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_line_says_rate_remaining_retries_and_time_left),
-        cmocka_unit_test(at_the_start_and_the_end_nothing_is_made_up),
-        cmocka_unit_test(the_line_is_cut_to_the_terminal),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -12,6 +12,7 @@
 
 #include "cli/replay/due_queue.h"
 #include "failing_memory.h"
+#include "test.h"
 
 #include <weir/error.h>
 
@@ -36,7 +37,7 @@ static uint32_t pop(struct due_queue *queue)
     return item.name;
 }
 
-static void items_of_one_time_leave_in_the_order_they_came(void **state)
+TEST("items of one time leave in the order they came")
 {
     struct due_queue queue = {.item_size = sizeof(struct item)};
     for (uint32_t i = 0; i < 100; i++)
@@ -58,7 +59,7 @@ static size_t least(const struct item *items, size_t count)
     return best;
 }
 
-static void random_pushes_and_pops_are_those_of_a_list(void **state)
+TEST("random pushes and pops are those of a list")
 {
     enum { MOST = 300 };
     struct due_queue queue = {.item_size = sizeof(struct item)};
@@ -81,7 +82,7 @@ static void random_pushes_and_pops_are_those_of_a_list(void **state)
     due_queue_free(&queue);
 }
 
-static void without_memory_nothing_is_lost(void **state)
+TEST("without memory nothing is lost")
 {
     const struct item more = {.time.due_ns = 1, .name = 1000};
     struct due_queue queue = {.item_size = sizeof(struct item)};
@@ -99,12 +100,4 @@ static void without_memory_nothing_is_lost(void **state)
     due_queue_free(&queue);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(items_of_one_time_leave_in_the_order_they_came),
-        cmocka_unit_test(random_pushes_and_pops_are_those_of_a_list),
-        cmocka_unit_test(without_memory_nothing_is_lost),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

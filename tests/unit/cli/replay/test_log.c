@@ -11,12 +11,13 @@
 
 #include "cli/replay/log.h"
 #include "failing_memory.h"
+#include "test.h"
 
 #include <weir/error.h>
 
 #define WINDOW UINT64_C(1000)
 
-static void what_is_a_window_old_is_forgotten_to_the_nanosecond(void **state)
+TEST("what is a window old is forgotten to the nanosecond")
 {
     struct replay_log log = {0};
     assert_int_equal(replay_log_add(&log, 5000, 3), 0);
@@ -29,7 +30,7 @@ static void what_is_a_window_old_is_forgotten_to_the_nanosecond(void **state)
     replay_log_free(&log);
 }
 
-static void equal_times_take_one_entry_and_cost_nothing_none(void **state)
+TEST("equal times take one entry and cost nothing none")
 {
     struct replay_log log = {0};
     for (int i = 0; i < 1000; i++) {
@@ -41,7 +42,7 @@ static void equal_times_take_one_entry_and_cost_nothing_none(void **state)
     replay_log_free(&log);
 }
 
-static void the_greatest_cost_does_not_wrap_around(void **state)
+TEST("the greatest cost does not wrap around")
 {
     struct replay_log log = {0};
     assert_int_equal(replay_log_add(&log, 1, 2), 0);
@@ -61,7 +62,7 @@ static uint64_t sum_of(const struct replay_admission *all, size_t count, uint64_
     return sum;
 }
 
-static void sum_and_worst_window_equal_those_of_a_list_that_forgets_nothing(void **state)
+TEST("sum and worst window equal those of a list that forgets nothing")
 {
     enum { COUNT = 3000 };
     static struct replay_admission all[COUNT];
@@ -81,7 +82,7 @@ static void sum_and_worst_window_equal_those_of_a_list_that_forgets_nothing(void
     replay_log_free(&log);
 }
 
-static void without_memory_nothing_is_added_and_the_log_stays_whole(void **state)
+TEST("without memory nothing is added and the log stays whole")
 {
     struct replay_log log = {0};
     for (uint64_t t = 1; t <= 4; t++)
@@ -95,14 +96,4 @@ static void without_memory_nothing_is_added_and_the_log_stays_whole(void **state
     replay_log_free(&log);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_a_window_old_is_forgotten_to_the_nanosecond),
-        cmocka_unit_test(equal_times_take_one_entry_and_cost_nothing_none),
-        cmocka_unit_test(the_greatest_cost_does_not_wrap_around),
-        cmocka_unit_test(sum_and_worst_window_equal_those_of_a_list_that_forgets_nothing),
-        cmocka_unit_test(without_memory_nothing_is_added_and_the_log_stays_whole),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "cli/replay/progress.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 
@@ -21,7 +22,7 @@ static void assert_text(const char *expected, uint64_t lines, uint64_t taken, ui
                         expected);
 }
 
-static void the_line_has_rate_share_and_the_time_left(void **state)
+TEST("the line has rate share and the time left")
 {
     assert_text("replay: 12,400,000 lines  3.1 M/s  40 %  6s left", 12400000, 40, 100, 4 * S);
     assert_text("replay: 999 lines  1 k/s  100 %", 999, 100, 100, S);
@@ -30,18 +31,11 @@ static void the_line_has_rate_share_and_the_time_left(void **state)
     assert_text("replay: 10 lines  0 k/s  100 %", 10, 200, 100, S); /* it has grown */
 }
 
-static void the_greatest_numbers_fit(void **state)
+TEST("the greatest numbers fit")
 {
     char text[REPLAY_PROGRESS_MAX];
     replay_progress_text(text, "a word that is too long to be shown", UINT64_MAX, 1, UINT64_MAX, 1);
     assert_in_range(strlen(text), 40, REPLAY_PROGRESS_MAX - 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_line_has_rate_share_and_the_time_left),
-        cmocka_unit_test(the_greatest_numbers_fit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -12,8 +12,9 @@
 
 #include "cli/replay/report.h"
 #include "cli/times.h"
+#include "test.h"
 
-static void times_reach_to_the_end_of_the_range(void **state)
+TEST("times reach to the end of the range")
 {
     char text[CLI_TIME_MAX];
     cli_time_choose(true);
@@ -23,7 +24,7 @@ static void times_reach_to_the_end_of_the_range(void **state)
     assert_string_equal(cli_time_text(text, UINT64_MAX), "2554-07-21T23:34:33Z");
 }
 
-static void losses_are_reported_when_there_are_any_and_only_then(void **state)
+TEST("losses are reported when there are any and only then")
 {
     char printed[512] = {0};
     FILE *out = fmemopen(printed, sizeof printed, "w");
@@ -38,11 +39,4 @@ static void losses_are_reported_when_there_are_any_and_only_then(void **state)
     assert_non_null(strstr(printed, "34 decisions were made on a shared state"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times_reach_to_the_end_of_the_range),
-        cmocka_unit_test(losses_are_reported_when_there_are_any_and_only_then),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -14,6 +14,7 @@
 #include "cli/replay/request.h"
 #include "core/bytes.h"
 #include "rules/source.h"
+#include "test.h"
 
 static struct weir_rules *rules;
 static struct replay_request parsed;
@@ -91,7 +92,7 @@ static void expect_named(const char *attribute, const char *value)
     expect_attribute(weir_rules_source(rules, attribute, strlen(attribute)).attribute, value);
 }
 
-static void a_json_line_gives_its_attributes_time_and_cost(void **state)
+TEST("a json line gives its attributes time and cost")
 {
     expect(WEIR_LOG_JSONL,
            "{\"t\": 1700000000.123456789, \"method\": \"GET\", \"path\": \"/a\", \"host\": \"h\", "
@@ -112,7 +113,7 @@ static void a_json_line_gives_its_attributes_time_and_cost(void **state)
     expect_named("color", "red");
 }
 
-static void a_line_with_nothing_but_its_time_is_a_request(void **state)
+TEST("a line with nothing but its time is a request")
 {
     expect(WEIR_LOG_JSONL, "{\"t\": \"1\"}");
     assert_true(parsed.t_ns == UINT64_C(1000000000));
@@ -123,7 +124,7 @@ static void a_line_with_nothing_but_its_time_is_a_request(void **state)
     expect_named("color", NULL);
 }
 
-static void a_header_that_stands_twice_is_one_list(void **state)
+TEST("a header that stands twice is one list")
 {
     static struct weir_check_json check = {.cost = 1, .header_count = 4};
     struct weir_reason reason;
@@ -136,7 +137,7 @@ static void a_header_that_stands_twice_is_one_list(void **state)
     expect_named("header.referer", "r");
 }
 
-static void repeated_headers_that_are_too_large_are_refused(void **state)
+TEST("repeated headers that are too large are refused")
 {
     static char large[REPLAY_JOINED_MAX];
     static struct weir_check_json check = {.cost = 1, .header_count = 2};
@@ -151,7 +152,7 @@ static void repeated_headers_that_are_too_large_are_refused(void **state)
     }
 }
 
-static void malformed_json_lines_are_refused_with_the_field(void **state)
+TEST("malformed json lines are refused with the field")
 {
     expect_refusal(WEIR_LOG_JSONL, "{}", "t");
     expect_refusal(WEIR_LOG_JSONL, "{\"t\": 1, \"ip\": \"localhost\"}", "ip");
@@ -164,7 +165,7 @@ static void malformed_json_lines_are_refused_with_the_field(void **state)
     expect_refusal(WEIR_LOG_JSONL, "{\"t\": 1", "");
 }
 
-static void a_combined_line_gives_its_headers_and_user(void **state)
+TEST("a combined line gives its headers and user")
 {
     expect(WEIR_LOG_COMBINED,
            "2001:db8::1 - alice [07/Mar/2004:16:05:49 -0800] \"GET /a?b HTTP/1.1\""
@@ -179,7 +180,7 @@ static void a_combined_line_gives_its_headers_and_user(void **state)
     assert_null(parsed.host_name.data);
 }
 
-static void a_common_line_has_neither_headers_nor_user(void **state)
+TEST("a common line has neither headers nor user")
 {
     expect(WEIR_LOG_COMBINED,
            "192.0.2.1 - - [07/Mar/2004:16:05:49 +0000] \"GET / HTTP/1.0\" 200 -");
@@ -199,7 +200,7 @@ static void parse_host(const char *host)
     expect(WEIR_LOG_COMBINED, text);
 }
 
-static void a_host_name_stands_for_an_address_and_a_prefix_of_its_own(void **state)
+TEST("a host name stands for an address and a prefix of its own")
 {
     parse_host("one.example.org");
     struct weir_address one = parsed.request.client;
@@ -211,7 +212,7 @@ static void a_host_name_stands_for_an_address_and_a_prefix_of_its_own(void **sta
     assert_memory_equal(parsed.request.client.bytes, one.bytes, 16);
 }
 
-static void a_broken_address_is_no_name_and_no_fresh_caller(void **state)
+TEST("a broken address is no name and no fresh caller")
 {
     static const char *const hosts[] = {"010.0.0.1", "1.2.3.999", "1.2.3", "::1::", "fe80::1%"};
     parse_host("fe80::1%eth0");
@@ -235,7 +236,7 @@ static void expect_client(const char *host, const char *address)
     assert_null(parsed.host_name.data);
 }
 
-static void addresses_are_read_as_the_doors_read_them(void **state)
+TEST("addresses are read as the doors read them")
 {
     expect_client("203.0.113.9:40001", "203.0.113.9");
     expect_client("[2001:db8::1]", "2001:db8::1");
@@ -270,7 +271,7 @@ static void expect_behind(const char *peer, const char *forwarded, const char *a
         fail_msg("%s, %s: %s, not %s", peer, forwarded, text, address);
 }
 
-static void a_trusted_peer_says_who_the_client_is(void **state)
+TEST("a trusted peer says who the client is")
 {
     replay_clients_init(&clients, NULL, NULL);
     expect_behind("10.0.0.2", "203.0.113.9", "203.0.113.9");
@@ -298,7 +299,7 @@ static void a_trusted_peer_says_who_the_client_is(void **state)
     replay_clients_init(&clients, NULL, NULL);
 }
 
-static void names_that_look_like_addresses_are_noted(void **state)
+TEST("names that look like addresses are noted")
 {
     static const char *const odd[] = {"203.0.113.9_40001", "1.2.3.4.",  "1-2-3-4_5",
                                       "1.2.3.4.x",         "5.6.7.8_a", "9.9.9.9_b"};
@@ -318,7 +319,7 @@ static void names_that_look_like_addresses_are_noted(void **state)
     assert_string_equal(clients.log.odd_name[0], odd[0]);
 }
 
-static void caddy_gives_all_its_header_fields(void **state)
+TEST("caddy gives all its header fields")
 {
     static const char line[] =
         "{\"ts\":1,\"request\":{\"remote_ip\":\"%s\",%s\"method\":\"GET\",\"host\":\"h\",\"uri\":"
@@ -349,7 +350,7 @@ static void expect_name(const char *before, const char *address, const char *aft
     assert_memory_equal(shown.data, expected, shown.size);
 }
 
-static void reports_show_the_name_instead_of_its_address(void **state)
+TEST("reports show the name instead of its address")
 {
     char address[WEIR_ADDRESS_TEXT_MAX];
     parse_host("one.example.org");
@@ -365,23 +366,4 @@ static void reports_show_the_name_instead_of_its_address(void **state)
     assert_ptr_equal(replay_request_name(&parsed, other, out).data, other.data);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_json_line_gives_its_attributes_time_and_cost),
-        cmocka_unit_test(a_line_with_nothing_but_its_time_is_a_request),
-        cmocka_unit_test(a_header_that_stands_twice_is_one_list),
-        cmocka_unit_test(repeated_headers_that_are_too_large_are_refused),
-        cmocka_unit_test(malformed_json_lines_are_refused_with_the_field),
-        cmocka_unit_test(a_combined_line_gives_its_headers_and_user),
-        cmocka_unit_test(a_common_line_has_neither_headers_nor_user),
-        cmocka_unit_test(a_host_name_stands_for_an_address_and_a_prefix_of_its_own),
-        cmocka_unit_test(a_broken_address_is_no_name_and_no_fresh_caller),
-        cmocka_unit_test(addresses_are_read_as_the_doors_read_them),
-        cmocka_unit_test(a_trusted_peer_says_who_the_client_is),
-        cmocka_unit_test(names_that_look_like_addresses_are_noted),
-        cmocka_unit_test(caddy_gives_all_its_header_fields),
-        cmocka_unit_test(reports_show_the_name_instead_of_its_address),
-    };
-    return cmocka_run_group_tests(tests, load_rules, unload_rules);
-}
+RUN_TESTS_WITH(load_rules, unload_rules)

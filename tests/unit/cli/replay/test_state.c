@@ -15,6 +15,7 @@
 #include "cli/replay/state.h"
 #include "table/table.h"
 #include "temporary.h"
+#include "test.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
@@ -33,7 +34,7 @@ static struct weir_rules *load(const char *limits)
 
 static struct replay_state_size size;
 
-static void a_short_trace_gets_what_a_server_gets(void **state)
+TEST("a short trace gets what a server gets")
 {
     struct weir_rules *rules = load("  - {name: a, key: [user], algorithm: gcra, rate: 5/s}\n");
     size = replay_state_size(rules, 0, 1000, 16 * GIB);
@@ -44,7 +45,7 @@ static void a_short_trace_gets_what_a_server_gets(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_long_trace_gets_room_for_a_key_a_line_up_to_a_quarter_of_memory(void **state)
+TEST("a long trace gets room for a key a line up to a quarter of memory")
 {
     struct weir_rules *rules = load("  - {name: a, key: [user], algorithm: gcra, rate: 5/s}\n");
     size = replay_state_size(rules, 0, 256 * MIB, 16 * GIB);
@@ -56,7 +57,7 @@ static void a_long_trace_gets_room_for_a_key_a_line_up_to_a_quarter_of_memory(vo
     weir_rules_unref(rules);
 }
 
-static void large_states_get_their_share(void **state)
+TEST("large states get their share")
 {
     struct weir_rules *rules =
         load("  - {name: a, key: [user], algorithm: sliding_log, rate: 1000/s}\n"
@@ -75,7 +76,7 @@ static void large_states_get_their_share(void **state)
     weir_rules_unref(rules);
 }
 
-static void what_the_user_asks_for_is_taken(void **state)
+TEST("what the user asks for is taken")
 {
     struct weir_rules *rules = load("  - {name: a, key: [user], algorithm: gcra, rate: 5/s}\n");
     size = replay_state_size(rules, MIB, 1000 * GIB, 16 * GIB);
@@ -84,7 +85,7 @@ static void what_the_user_asks_for_is_taken(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_table_begins_small_and_not_beyond_its_bound(void **state)
+TEST("a table begins small and not beyond its bound")
 {
     struct weir_rules *rules = load("  - {name: a, key: [user], algorithm: gcra, rate: 5/s}\n");
     size = replay_state_size(rules, 0, 1000 * MIB, 16 * GIB);
@@ -97,7 +98,7 @@ static void a_table_begins_small_and_not_beyond_its_bound(void **state)
     weir_rules_unref(rules);
 }
 
-static void states_move_until_the_bound_and_losses_are_kept(void **state)
+TEST("states move until the bound and losses are kept")
 {
     static const uint64_t secret[2] = {1, 2};
     struct weir_reason reason;
@@ -121,7 +122,7 @@ static void states_move_until_the_bound_and_losses_are_kept(void **state)
     replay_state_close(&grown);
 }
 
-static void files_count_with_their_size_and_pipes_with_a_guess(void **state)
+TEST("files count with their size and pipes with a guess")
 {
     char path[TEMPORARY_MAX];
     int fd = temporary_file(path);
@@ -134,16 +135,4 @@ static void files_count_with_their_size_and_pipes_with_a_guess(void **state)
     temporary_remove(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_short_trace_gets_what_a_server_gets),
-        cmocka_unit_test(a_long_trace_gets_room_for_a_key_a_line_up_to_a_quarter_of_memory),
-        cmocka_unit_test(large_states_get_their_share),
-        cmocka_unit_test(what_the_user_asks_for_is_taken),
-        cmocka_unit_test(a_table_begins_small_and_not_beyond_its_bound),
-        cmocka_unit_test(states_move_until_the_bound_and_losses_are_kept),
-        cmocka_unit_test(files_count_with_their_size_and_pipes_with_a_guess),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -13,6 +13,7 @@
 #include "cli/replay/tally.h"
 #include "core/bytes.h"
 #include "failing_memory.h"
+#include "test.h"
 
 #include <weir/error.h>
 
@@ -31,7 +32,7 @@ static bool is(const struct replay_key *key, const char *text, uint64_t denied, 
            key->denied == denied && key->requests == requests;
 }
 
-static void requests_denials_and_keys_are_counted_for_each_limit(void **state)
+TEST("requests denials and keys are counted for each limit")
 {
     struct replay_tally *tally = replay_tally_open(2, 100);
     assert_non_null(tally);
@@ -48,7 +49,7 @@ static void requests_denials_and_keys_are_counted_for_each_limit(void **state)
     replay_tally_close(tally);
 }
 
-static void the_most_denied_come_first_and_ties_in_the_order_of_their_text(void **state)
+TEST("the most denied come first and ties in the order of their text")
 {
     struct replay_tally *tally = replay_tally_open(1, 100);
     assert_non_null(tally);
@@ -69,7 +70,7 @@ static void the_most_denied_come_first_and_ties_in_the_order_of_their_text(void 
     replay_tally_close(tally);
 }
 
-static void ten_thousand_keys_are_counted_exactly(void **state)
+TEST("ten thousand keys are counted exactly")
 {
     struct replay_tally *tally = replay_tally_open(1, 10000);
     assert_non_null(tally);
@@ -92,7 +93,7 @@ static void ten_thousand_keys_are_counted_exactly(void **state)
     replay_tally_close(tally);
 }
 
-static void running_out_of_memory_is_reported_at_each_allocation(void **state)
+TEST("running out of memory is reported at each allocation")
 {
     int refusals = 0;
     for (long successes = 0;; successes++) {
@@ -113,13 +114,4 @@ static void running_out_of_memory_is_reported_at_each_allocation(void **state)
     assert_int_equal(refusals, 3 + 1 + 6); /* opening, growing once, six texts */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests_denials_and_keys_are_counted_for_each_limit),
-        cmocka_unit_test(the_most_denied_come_first_and_ties_in_the_order_of_their_text),
-        cmocka_unit_test(ten_thousand_keys_are_counted_exactly),
-        cmocka_unit_test(running_out_of_memory_is_reported_at_each_allocation),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

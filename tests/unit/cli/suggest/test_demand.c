@@ -13,6 +13,7 @@
 #include "cli/suggest/demand.h"
 #include "draw.h"
 #include "failing_memory.h"
+#include "test.h"
 
 #include <weir/limit.h>
 
@@ -38,7 +39,7 @@ static unsigned denials(uint64_t window_ns, uint64_t n, const uint64_t *times,
     return denied;
 }
 
-static void the_most_is_the_smallest_limit_that_denies_nothing(void **state)
+TEST("the most is the smallest limit that denies nothing")
 {
     uint64_t random = 88172645463325252, times[ASKED], costs[ASKED], t = START;
 
@@ -64,7 +65,7 @@ static void the_most_is_the_smallest_limit_that_denies_nothing(void **state)
     }
 }
 
-static void counts_stop_at_their_largest(void **state)
+TEST("counts stop at their largest")
 {
     struct suggest_demand *demand = suggest_demand_open(1);
     const uint64_t hash[2] = {0, 0};
@@ -79,7 +80,7 @@ static void counts_stop_at_their_largest(void **state)
     suggest_demand_close(demand);
 }
 
-static void a_sample_is_the_same_in_whatever_order_keys_come(void **state)
+TEST("a sample is the same in whatever order keys come")
 {
     enum { KEYS = 5000, MAX = 700 };
     size_t counts[2];
@@ -112,7 +113,7 @@ static void a_sample_is_the_same_in_whatever_order_keys_come(void **state)
     assert_in_range(counts[0], MAX / 2, MAX);
 }
 
-static void routes_are_reported_apart_and_sorted(void **state)
+TEST("routes are reported apart and sorted")
 {
     struct suggest_demand *demand = suggest_demand_open(1000);
     const struct suggest_key *key;
@@ -135,7 +136,7 @@ static void routes_are_reported_apart_and_sorted(void **state)
     suggest_demand_close(demand);
 }
 
-static void memory_that_runs_out_is_an_error(void **state)
+TEST("memory that runs out is an error")
 {
     const struct suggest_key *key;
     int failures = 0;
@@ -160,14 +161,4 @@ static void memory_that_runs_out_is_an_error(void **state)
     assert_true(failures >= 4);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_most_is_the_smallest_limit_that_denies_nothing),
-        cmocka_unit_test(counts_stop_at_their_largest),
-        cmocka_unit_test(a_sample_is_the_same_in_whatever_order_keys_come),
-        cmocka_unit_test(routes_are_reported_apart_and_sorted),
-        cmocka_unit_test(memory_that_runs_out_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -13,6 +13,7 @@
 #include "cli/suggest/route.h"
 #include "core/bytes.h"
 #include "failing_memory.h"
+#include "test.h"
 
 static struct suggest_routes *routes;
 
@@ -40,7 +41,7 @@ static const char *folded(const char *path)
     return route < 0 ? NULL : suggest_routes_at(routes, (uint32_t)route)->path;
 }
 
-static void names_of_things_become_ids(void **state)
+TEST_WITH(open_routes, close_routes, "names of things become ids")
 {
     static const char *const cases[][2] = {
         {"/", "/"},
@@ -63,7 +64,7 @@ static void names_of_things_become_ids(void **state)
         assert_string_equal(folded(cases[i][0]), cases[i][1]);
 }
 
-static void a_route_is_found_again(void **state)
+TEST_WITH(open_routes, close_routes, "a route is found again")
 {
     int one = find("GET", "/users/1"), two = find("POST", "/users/1");
 
@@ -73,7 +74,7 @@ static void a_route_is_found_again(void **state)
     assert_string_equal(suggest_routes_at(routes, (uint32_t)two)->method, "POST");
 }
 
-static void what_no_rule_could_match_has_no_route(void **state)
+TEST_WITH(open_routes, close_routes, "what no rule could match has no route")
 {
     char text[ROUTE_TEXT_MAX + 3] = "/", deep[ROUTE_TEXT_MAX] = "";
 
@@ -94,7 +95,7 @@ static void what_no_rule_could_match_has_no_route(void **state)
         -1);
 }
 
-static void routes_beyond_the_bound_are_none(void **state)
+TEST_WITH(open_routes, close_routes, "routes beyond the bound are none")
 {
     char path[32];
 
@@ -106,7 +107,7 @@ static void routes_beyond_the_bound_are_none(void **state)
     assert_int_equal(find("GET", "/r7"), 7);
 }
 
-static void names_have_what_names_may_have(void **state)
+TEST_WITH(open_routes, close_routes, "names have what names may have")
 {
     static const char *const cases[][3] = {
         {"GET", "/users/5/a_b.c", "get-users-id-a_b.c"},
@@ -127,14 +128,14 @@ static void names_have_what_names_may_have(void **state)
     assert_in_range(strlen(name), 50, ROUTE_NAME_MAX - 5); /* room for a number */
 }
 
-static void no_memory_is_no_routes(void **state)
+TEST("no memory is no routes")
 {
     failing_memory_after(0);
     assert_null(suggest_routes_open());
     assert_true(failing_memory_stop());
 }
 
-static void static_files_are_reported_by_their_extension(void **state)
+TEST("static files are reported by their extension")
 {
     static const struct {
         const char *method, *path;
@@ -158,18 +159,4 @@ static void static_files_are_reported_by_their_extension(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(static_files_are_reported_by_their_extension),
-        cmocka_unit_test_setup_teardown(names_of_things_become_ids, open_routes, close_routes),
-        cmocka_unit_test_setup_teardown(a_route_is_found_again, open_routes, close_routes),
-        cmocka_unit_test_setup_teardown(what_no_rule_could_match_has_no_route, open_routes,
-                                        close_routes),
-        cmocka_unit_test_setup_teardown(routes_beyond_the_bound_are_none, open_routes,
-                                        close_routes),
-        cmocka_unit_test_setup_teardown(names_have_what_names_may_have, open_routes, close_routes),
-        cmocka_unit_test(no_memory_is_no_routes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "feature/xdp/cli/xdp.h"
+#include "test.h"
 
 #define TEXT_MAX 4096
 
@@ -40,7 +41,7 @@ static int run(const char *argument, int stream, char text[TEXT_MAX])
     return status;
 }
 
-static void each_command_says_what_the_build_lacks(void **state)
+TEST("each command says what the build lacks")
 {
     static const char *const commands[] = {"attach", "detach", "status", "top"};
     char text[TEXT_MAX];
@@ -52,7 +53,7 @@ static void each_command_says_what_the_build_lacks(void **state)
     }
 }
 
-static void its_help_is_there(void **state)
+TEST("its help is there")
 {
     char text[TEXT_MAX];
 
@@ -60,12 +61,4 @@ static void its_help_is_there(void **state)
     assert_non_null(strstr(text, "weir xdp attach --config=FILE"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_command_says_what_the_build_lacks),
-        cmocka_unit_test(its_help_is_there),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* core/address: text to bits and back, prefixes, CIDR membership. */
 #include "../../wire/unit_wire.h"
+#include "test.h"
 
 #include <arpa/inet.h>
 
@@ -21,7 +22,7 @@ static void assert_canonical(const char *text, const char *expected)
     assert_int_equal(size, strlen(expected));
 }
 
-static void every_way_to_write_an_address_gives_its_canonical_text(void **state)
+TEST("every way to write an address gives its canonical text")
 {
     static const char *const cases[][2] = {
         {"0.0.0.0", "0.0.0.0"},
@@ -47,7 +48,7 @@ static void every_way_to_write_an_address_gives_its_canonical_text(void **state)
         assert_canonical(cases[i][0], cases[i][1]);
 }
 
-static void a_mapped_address_folds_to_ipv4_however_it_is_written(void **state)
+TEST("a mapped address folds to ipv4 however it is written")
 {
     assert_canonical("::ffff:1.2.3.4", "1.2.3.4");
     assert_canonical("::FFFF:102:304", "1.2.3.4");
@@ -57,7 +58,7 @@ static void a_mapped_address_folds_to_ipv4_however_it_is_written(void **state)
     assert_canonical("::1:ffff:1.2.3.4", "::1:ffff:102:304");
 }
 
-static void an_unfolded_mapped_address_is_written_with_dots(void **state)
+TEST("an unfolded mapped address is written with dots")
 {
     struct weir_address address = {.family = 6, .bytes = {[10] = 0xff, 0xff, 10, 0, 0, 1}};
     char out[WEIR_ADDRESS_TEXT_MAX];
@@ -68,7 +69,7 @@ static void an_unfolded_mapped_address_is_written_with_dots(void **state)
     assert_string_equal(out, "10.0.0.1");
 }
 
-static void the_zone_of_an_address_is_cut_off(void **state)
+TEST("the zone of an address is cut off")
 {
     struct weir_cidr cidr;
     char out[WEIR_ADDRESS_TEXT_MAX];
@@ -88,7 +89,7 @@ static void the_zone_of_an_address_is_cut_off(void **state)
     assert_int_equal(weir_cidr_parse(&cidr, "fe80::/64%eth0", 14), WEIR_ERR_SYNTAX);
 }
 
-static void a_text_that_ends_in_a_number_is_no_name_of_a_host(void **state)
+TEST("a text that ends in a number is no name of a host")
 {
     static const char *const numbers[] = {"1", "010.0.0.1", "1.2.3.400", "host.1", ".7"};
     static const char *const names[] = {"", "host", "1a", "a1", "1.2.3.4.", "host.x1", "-"};
@@ -98,7 +99,7 @@ static void a_text_that_ends_in_a_number_is_no_name_of_a_host(void **state)
         assert_false(weir_address_ends_in_number(names[i], strlen(names[i])));
 }
 
-static void what_is_no_address_is_refused_and_changes_nothing(void **state)
+TEST("what is no address is refused and changes nothing")
 {
     static const char *const cases[] = {
         "",
@@ -178,7 +179,7 @@ static void random_address(uint64_t *random, struct weir_address *address)
         address->bytes[i] = draw_below(random, 3) == 0 ? (uint8_t)draw_next(random) : 0;
 }
 
-static void random_addresses_read_back_as_libc_and_weir_wrote_them(void **state)
+TEST("random addresses read back as libc and weir wrote them")
 {
     uint64_t random = 1;
     for (int i = 0; i < 200000; i++) {
@@ -209,7 +210,7 @@ static bool libc_accepts(const char *text)
     return inet_pton(v6 ? AF_INET6 : AF_INET, plain, theirs) == 1;
 }
 
-static void random_texts_are_accepted_exactly_when_inet_pton_accepts_them(void **state)
+TEST("random texts are accepted exactly when inet pton accepts them")
 {
     static const char alphabet[] = "0123456789abf::::..%";
     uint64_t random = 2;
@@ -239,7 +240,7 @@ static bool contains(const char *cidr_text, const char *address_text)
     return weir_cidr_contains(&cidr, &address);
 }
 
-static void a_cidr_contains_its_first_and_last_address_and_not_their_neighbours(void **state)
+TEST("a cidr contains its first and last address and not their neighbours")
 {
     assert_true(contains("10.0.0.0/8", "10.0.0.0"));
     assert_true(contains("10.0.0.0/8", "10.255.255.255"));
@@ -260,7 +261,7 @@ static void a_cidr_contains_its_first_and_last_address_and_not_their_neighbours(
     assert_false(contains("::/1", "8000::"));
 }
 
-static void families_never_mix_but_mapped_prefixes_fold(void **state)
+TEST("families never mix but mapped prefixes fold")
 {
     assert_false(contains("::/0", "1.2.3.4"));
     assert_false(contains("0.0.0.0/0", "::1"));
@@ -274,7 +275,7 @@ static void families_never_mix_but_mapped_prefixes_fold(void **state)
     assert_false(weir_cidr_contains(&cidr, &none));
 }
 
-static void a_cidr_with_host_bits_or_a_bad_length_is_refused(void **state)
+TEST("a cidr with host bits or a bad length is refused")
 {
     static const char *const cases[] = {
         "10.0.0.1/8",
@@ -303,7 +304,7 @@ static void a_cidr_with_host_bits_or_a_bad_length_is_refused(void **state)
     }
 }
 
-static void masking_keeps_exactly_the_first_bits(void **state)
+TEST("masking keeps exactly the first bits")
 {
     for (unsigned bits = 0; bits <= 130; bits++) {
         struct weir_address address = {.family = 6};
@@ -316,7 +317,7 @@ static void masking_keeps_exactly_the_first_bits(void **state)
     }
 }
 
-static void the_address_of_ones_has_as_many_as_asked_for(void **state)
+TEST("the address of ones has as many as asked for")
 {
     for (int family = 4; family <= 6; family += 2) {
         for (uint8_t bits = 0; bits <= (family == 4 ? 32 : 128); bits++) {
@@ -330,22 +331,4 @@ static void the_address_of_ones_has_as_many_as_asked_for(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_way_to_write_an_address_gives_its_canonical_text),
-        cmocka_unit_test(a_mapped_address_folds_to_ipv4_however_it_is_written),
-        cmocka_unit_test(an_unfolded_mapped_address_is_written_with_dots),
-        cmocka_unit_test(the_zone_of_an_address_is_cut_off),
-        cmocka_unit_test(a_text_that_ends_in_a_number_is_no_name_of_a_host),
-        cmocka_unit_test(what_is_no_address_is_refused_and_changes_nothing),
-        cmocka_unit_test(random_addresses_read_back_as_libc_and_weir_wrote_them),
-        cmocka_unit_test(random_texts_are_accepted_exactly_when_inet_pton_accepts_them),
-        cmocka_unit_test(a_cidr_contains_its_first_and_last_address_and_not_their_neighbours),
-        cmocka_unit_test(families_never_mix_but_mapped_prefixes_fold),
-        cmocka_unit_test(a_cidr_with_host_bits_or_a_bad_length_is_refused),
-        cmocka_unit_test(masking_keeps_exactly_the_first_bits),
-        cmocka_unit_test(the_address_of_ones_has_as_many_as_asked_for),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

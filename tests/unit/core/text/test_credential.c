@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* core/text/credential: one form of each credential. */
 #include "../../wire/unit_wire.h"
+#include "test.h"
 
 #include "core/text/credential.h"
 
@@ -25,7 +26,7 @@ static void assert_form(const char *value, const char *expected, const char *tok
     assert_int_equal(form.data == value, strcmp(value, expected) == 0);
 }
 
-static void spellings_of_a_credential_have_one_form(void **state)
+TEST("spellings of a credential have one form")
 {
     static const char *const spellings[] = {
         "Bearer K1",  "bearer K1",  "BEARER K1",  "bEaReR K1",          "Bearer  K1",
@@ -34,7 +35,7 @@ static void spellings_of_a_credential_have_one_form(void **state)
         assert_form(spellings[i], "Bearer K1", "K1");
 }
 
-static void what_differs_behind_the_scheme_stays_different(void **state)
+TEST("what differs behind the scheme stays different")
 {
     assert_form("Bearer k1", "Bearer k1", "k1");
     assert_form("Bearer K1 K2", "Bearer K1 K2", "K1 K2");
@@ -42,7 +43,7 @@ static void what_differs_behind_the_scheme_stays_different(void **state)
     assert_form("Bearer K1, Bearer K2", "Bearer K1, Bearer K2", "K1, Bearer K2");
 }
 
-static void known_schemes_have_their_usual_spelling_and_others_are_lower_case(void **state)
+TEST("known schemes have their usual spelling and others are lower case")
 {
     assert_form("BASIC dTpw", "Basic dTpw", "dTpw");
     assert_form("oauth x", "OAuth x", "x");
@@ -56,7 +57,7 @@ static void known_schemes_have_their_usual_spelling_and_others_are_lower_case(vo
     assert_form("Bearerx K", "bearerx K", "K");
 }
 
-static void without_a_scheme_the_value_is_as_it_is(void **state)
+TEST("without a scheme the value is as it is")
 {
     assert_form("", "", "");
     assert_form("  ", "", "");
@@ -66,7 +67,7 @@ static void without_a_scheme_the_value_is_as_it_is(void **state)
     assert_form("Bearer ", "Bearer", "Bearer");
 }
 
-static void the_form_of_a_form_is_itself(void **state)
+TEST("the form of a form is itself")
 {
     static const char alphabet[] = "bBeEaArR  \t,Kk=";
     uint64_t random = 11;
@@ -86,14 +87,4 @@ static void the_form_of_a_form_is_itself(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spellings_of_a_credential_have_one_form),
-        cmocka_unit_test(what_differs_behind_the_scheme_stays_different),
-        cmocka_unit_test(known_schemes_have_their_usual_spelling_and_others_are_lower_case),
-        cmocka_unit_test(without_a_scheme_the_value_is_as_it_is),
-        cmocka_unit_test(the_form_of_a_form_is_itself),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -11,8 +11,9 @@
 #include <weir/version.h>
 
 #include "core/text/reason.h"
+#include "test.h"
 
-static void every_error_has_its_own_text(void **state)
+TEST("every error has its own text")
 {
     static const int all[] = {
 #define TEST_CODE(code, name, text) name,
@@ -31,14 +32,14 @@ static void every_error_has_its_own_text(void **state)
     assert_string_equal(weir_error_text(WEIR_ERR_RANGE), "a value is out of its range");
 }
 
-static void any_other_number_is_an_unknown_error(void **state)
+TEST("any other number is an unknown error")
 {
     assert_string_equal(weir_error_text(0), "unknown error");
     assert_string_equal(weir_error_text(1), "unknown error");
     assert_string_equal(weir_error_text(-1000), "unknown error");
 }
 
-static void only_faults_of_the_state_are_not_of_request_or_program(void **state)
+TEST("only faults of the state are not of request or program")
 {
     static const int faults[] = {WEIR_ERR_IO,   WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED, WEIR_ERR_BUSY,
                                  WEIR_ERR_FULL, WEIR_ERR_STORE,  WEIR_ERR_DEADLINE};
@@ -53,7 +54,7 @@ static void only_faults_of_the_state_are_not_of_request_or_program(void **state)
     assert_int_equal(weir_error_fault(0), WEIR_FAULT_PROGRAM);
 }
 
-static void versions_are_compared_by_their_numbers(void **state)
+TEST("versions are compared by their numbers")
 {
     assert_true(weir_version_before("0.2.0", "0.5.0"));
     assert_true(weir_version_before("0.4.99", "0.5.0"));
@@ -65,7 +66,7 @@ static void versions_are_compared_by_their_numbers(void **state)
     assert_false(weir_version_before("1.0.0", "0.5.0"));
 }
 
-static void what_is_deprecated_is_taken_before_its_version_only(void **state)
+TEST("what is deprecated is taken before its version only")
 {
     assert_true(weir_still_takes("99.0.0"));
     assert_false(weir_still_takes("0.0.1"));
@@ -74,7 +75,7 @@ static void what_is_deprecated_is_taken_before_its_version_only(void **state)
                      weir_version_before(WEIR_VERSION, WEIR_REFUSED_FROM));
 }
 
-static void a_reason_is_made_of_texts_and_numbers(void **state)
+TEST("a reason is made of texts and numbers")
 {
     struct weir_reason reason = {""};
 
@@ -85,7 +86,7 @@ static void a_reason_is_made_of_texts_and_numbers(void **state)
     assert_string_equal(reason.text, "rate is 0, not 18446744073709551615");
 }
 
-static void a_reason_that_is_too_long_is_cut_and_terminated(void **state)
+TEST("a reason that is too long is cut and terminated")
 {
     struct {
         struct weir_reason reason;
@@ -99,24 +100,10 @@ static void a_reason_that_is_too_long_is_cut_and_terminated(void **state)
     assert_int_equal(guarded.after, 'x');
 }
 
-static void nobody_needs_to_ask_for_a_reason(void **state)
+TEST("nobody needs to ask for a reason")
 {
     reason_text(NULL, "text");
     reason_number(NULL, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_error_has_its_own_text),
-        cmocka_unit_test(any_other_number_is_an_unknown_error),
-        cmocka_unit_test(only_faults_of_the_state_are_not_of_request_or_program),
-        cmocka_unit_test(versions_are_compared_by_their_numbers),
-        cmocka_unit_test(what_is_deprecated_is_taken_before_its_version_only),
-        cmocka_unit_test(a_reason_is_made_of_texts_and_numbers),
-        cmocka_unit_test(a_reason_that_is_too_long_is_cut_and_terminated),
-        cmocka_unit_test(nobody_needs_to_ask_for_a_reason),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

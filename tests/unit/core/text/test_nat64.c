@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* core/text/nat64: IPv4 addresses within IPv6 ones. */
 #include "../../wire/unit_wire.h"
+#include "test.h"
 
 #include "core/text/nat64.h"
 
@@ -25,7 +26,7 @@ static void assert_inside(const char *prefix_text, const char *text, const char 
 
 /* RFC 6052 2.4 has these for 192.0.2.33, which is not global; so here with 198.52.2.33, whose
  * octets are c6 34 02 21. */
-static void every_length_has_the_address_where_the_rfc_says(void **state)
+TEST("every length has the address where the rfc says")
 {
     assert_inside("2001:db8::/32", "2001:db8:c634:221::", "198.52.2.33");
     assert_inside("2001:db8:100::/40", "2001:db8:1c6:3402:21::", "198.52.2.33");
@@ -36,7 +37,7 @@ static void every_length_has_the_address_where_the_rfc_says(void **state)
     assert_inside("64:ff9b::/96", "64:ff9b::198.52.2.33", "198.52.2.33");
 }
 
-static void other_addresses_stay_as_they_are(void **state)
+TEST("other addresses stay as they are")
 {
     assert_inside("64:ff9b::/96", "64:ff9b:0:0:0:1:c634:221", "64:ff9b::1:c634:221");
     assert_inside("64:ff9b::/96", "2001:db8::1", "2001:db8::1");
@@ -48,7 +49,7 @@ static void other_addresses_stay_as_they_are(void **state)
                   "2001:db8:122:344:c6:3402:2100:1");
 }
 
-static void an_address_inside_that_is_not_global_stays_ipv6(void **state)
+TEST("an address inside that is not global stays ipv6")
 {
     static const char *const special[] = {
         "0.0.0.1",      "10.0.0.1",    "10.255.255.255", "100.64.0.1",   "100.127.255.255",
@@ -77,7 +78,7 @@ static void an_address_inside_that_is_not_global_stays_ipv6(void **state)
     assert_false(weir_address_is_global4(&v6.address));
 }
 
-static void only_prefixes_of_the_rfc_are_prefixes(void **state)
+TEST("only prefixes of the rfc are prefixes")
 {
     static const char *const good[] = {"64:ff9b::/96",        "2001:db8::/32", "2001:db8::/40",
                                        "2001:db8::/48",       "2001:db8::/56", "2001:db8::/64",
@@ -97,7 +98,7 @@ static void only_prefixes_of_the_rfc_are_prefixes(void **state)
     }
 }
 
-static void a_network_is_embedded_as_all_its_addresses_are(void **state)
+TEST("a network is embedded as all its addresses are")
 {
     static const unsigned lengths[] = {32, 40, 48, 56, 64, 96};
     uint64_t random = 5;
@@ -128,14 +129,4 @@ static void a_network_is_embedded_as_all_its_addresses_are(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_length_has_the_address_where_the_rfc_says),
-        cmocka_unit_test(other_addresses_stay_as_they_are),
-        cmocka_unit_test(an_address_inside_that_is_not_global_stays_ipv6),
-        cmocka_unit_test(only_prefixes_of_the_rfc_are_prefixes),
-        cmocka_unit_test(a_network_is_embedded_as_all_its_addresses_are),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

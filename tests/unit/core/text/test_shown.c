@@ -10,6 +10,7 @@
 
 #include "core/bytes.h"
 #include "core/text/shown.h"
+#include "test.h"
 
 static const uint8_t digest[WEIR_SHOWN_SHA256] = {0x01, 0x23, 0x45, 0x67, 0x89,
                                                   0xab, 0xcd, 0xef, 9};
@@ -45,9 +46,8 @@ static void assert_value_text(const char *value, const char *text)
     assert_text(&list, text);
 }
 
-static void texts_show_the_real_characters_and_hide_no_others(void **state)
+TEST("texts show the real characters and hide no others")
 {
-    (void)state;
     assert_value_text("ann", "user=ann");
     assert_value_text("علي", "user=علي");
     assert_value_text("a b", "user=a b");
@@ -70,9 +70,8 @@ static void texts_show_the_real_characters_and_hide_no_others(void **state)
     assert_value_text("", "user=");
 }
 
-static void each_form_has_its_text(void **state)
+TEST("each form has its text")
 {
-    (void)state;
     struct weir_shown_list list = {.size = 0};
     assert_true(add(&list, WEIR_SHOWN_MISSING, "org", ""));
     assert_true(add(&list, WEIR_SHOWN_ADDRESS, "user", "2001:db8::/64"));
@@ -84,9 +83,8 @@ static void each_form_has_its_text(void **state)
                        "key=sha256:0123456789abcdef,rest…,…");
 }
 
-static void what_was_packed_is_read_again(void **state)
+TEST("what was packed is read again")
 {
-    (void)state;
     struct weir_shown_list list = {.size = 0};
     struct weir_shown value;
     assert_true(add(&list, WEIR_SHOWN_LONG, "user", "abc"));
@@ -103,9 +101,8 @@ static void what_was_packed_is_read_again(void **state)
     assert_false(weir_shown_next(&rest, &value));
 }
 
-static void a_list_that_is_cut_or_of_any_bytes_is_read_within_its_bounds(void **state)
+TEST("a list that is cut or of any bytes is read within its bounds")
 {
-    (void)state;
     struct weir_shown_list list = {.size = 0};
     struct weir_shown value;
     char text[WEIR_SHOWN_TEXT_MAX];
@@ -131,9 +128,8 @@ static void a_list_that_is_cut_or_of_any_bytes_is_read_within_its_bounds(void **
     }
 }
 
-static void what_has_no_room_is_not_appended_and_long_ones_keep_what_fits(void **state)
+TEST("what has no room is not appended and long ones keep what fits")
 {
-    (void)state;
     struct weir_shown_list list = {.size = 0};
     struct weir_shown value;
     char big[WEIR_SHOWN_MAX + 1];
@@ -165,9 +161,8 @@ static bool has(const struct weir_shown_list *list, const char *kind, const char
     return weir_shown_has(weir_shown_packed(list), &asked);
 }
 
-static void values_are_found_by_kind_by_themselves_and_by_their_digest(void **state)
+TEST("values are found by kind by themselves and by their digest")
 {
-    (void)state;
     struct weir_shown_list list = {.size = 0};
     assert_true(add(&list, WEIR_SHOWN_WHOLE, "user", "ann"));
     assert_true(add(&list, WEIR_SHOWN_ADDRESS, "user", "10.0.0.1"));
@@ -190,9 +185,8 @@ static void values_are_found_by_kind_by_themselves_and_by_their_digest(void **st
     assert_false(has(&list, "agent", "Opera", 0));
 }
 
-static void digests_have_8_to_32_bytes(void **state)
+TEST("digests have 8 to 32 bytes")
 {
-    (void)state;
     uint8_t out[WEIR_SHOWN_SHA256];
     char text[67];
     memset(text, 'A', sizeof text);
@@ -206,16 +200,4 @@ static void digests_have_8_to_32_bytes(void **state)
     assert_memory_equal(out, digest, 8);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_show_the_real_characters_and_hide_no_others),
-        cmocka_unit_test(each_form_has_its_text),
-        cmocka_unit_test(what_was_packed_is_read_again),
-        cmocka_unit_test(a_list_that_is_cut_or_of_any_bytes_is_read_within_its_bounds),
-        cmocka_unit_test(what_has_no_room_is_not_appended_and_long_ones_keep_what_fits),
-        cmocka_unit_test(values_are_found_by_kind_by_themselves_and_by_their_digest),
-        cmocka_unit_test(digests_have_8_to_32_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/text/siphash.h"
+#include "test.h"
 
 static uint64_t rotate(uint64_t x, int bits)
 {
@@ -68,7 +69,7 @@ static void literal_siphash(int c, int d, const uint64_t key[2], const uint8_t *
 static const uint64_t reference_key[2] = {UINT64_C(0x0706050403020100),
                                           UINT64_C(0x0f0e0d0c0b0a0908)};
 
-static void the_literal_hash_gives_the_authors_vectors(void **state)
+TEST("the literal hash gives the authors vectors")
 {
     /* Of 0 and 1 bytes: a3817f04ba25a8e66df67214c7550293, da87c1d86b99af44347659119b22fc45. */
     const uint8_t data[1] = {0};
@@ -82,7 +83,7 @@ static void the_literal_hash_gives_the_authors_vectors(void **state)
     assert_int_equal(hash[1], UINT64_C(0x45fc229b11597634));
 }
 
-static void every_length_hashes_as_the_literal_hash_does(void **state)
+TEST("every length hashes as the literal hash does")
 {
     uint8_t data[100];
     uint64_t secret[2] = {UINT64_C(0x0123456789abcdef), UINT64_C(0xf0e1d2c3b4a59687)};
@@ -102,7 +103,7 @@ static void every_length_hashes_as_the_literal_hash_does(void **state)
     }
 }
 
-static void the_secret_and_each_byte_change_both_halves(void **state)
+TEST("the secret and each byte change both halves")
 {
     char data[] = "twelve bytes";
     uint64_t hash[2], other[2], secret[2] = {1, 2};
@@ -121,13 +122,4 @@ static void the_secret_and_each_byte_change_both_halves(void **state)
     assert_int_not_equal(hash[1], other[1]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_literal_hash_gives_the_authors_vectors),
-        cmocka_unit_test(every_length_hashes_as_the_literal_hash_does),
-        cmocka_unit_test(the_secret_and_each_byte_change_both_halves),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

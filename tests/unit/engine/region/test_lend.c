@@ -7,6 +7,7 @@
 #include "feature/region/engine/lend.h"
 #include "feature/region/rules/home.h"
 #include "feature/reserve/engine/reservation.h"
+#include "test.h"
 #include "three_regions.h"
 
 /* A home with units at hand. */
@@ -98,7 +99,7 @@ static const struct weir_engine_counters *counters(struct world *world, const ch
     return weir_engine_find_counters(world->rig.engine, name, strlen(name));
 }
 
-static void what_the_floor_denies_the_home_lends(void **state)
+TEST("what the floor denies the home lends")
 {
     struct world world;
     open_world(&world, REGIONS "- " A FLOOR "}", 7);
@@ -114,7 +115,7 @@ static void what_the_floor_denies_the_home_lends(void **state)
     rig_close(&world.rig);
 }
 
-static void a_lent_answer_reports_the_home(void **state)
+TEST("a lent answer reports the home")
 {
     struct world world;
     struct weir_report report;
@@ -131,7 +132,7 @@ static void a_lent_answer_reports_the_home(void **state)
 }
 
 /* A candidate of 50/h has a floor of 5 here, and nothing is lent of it. */
-static void a_candidate_is_not_tried_on_what_is_lent(void **state)
+TEST("a candidate is not tried on what is lent")
 {
     struct world world;
     open_world(&world, REGIONS "- " A FLOOR ", candidate: 50/h}", 7);
@@ -144,7 +145,7 @@ static void a_candidate_is_not_tried_on_what_is_lent(void **state)
     rig_close(&world.rig);
 }
 
-static void a_home_is_asked_ahead_from_half_the_floor_on(void **state)
+TEST("a home is asked ahead from half the floor on")
 {
     struct world world;
     open_world(&world, REGIONS "- " A FLOOR "}", 0);
@@ -157,7 +158,7 @@ static void a_home_is_asked_ahead_from_half_the_floor_on(void **state)
     rig_close(&world.rig);
 }
 
-static void a_denial_says_the_shorter_wait(void **state)
+TEST("a denial says the shorter wait")
 {
     struct world world;
     struct weir_report report;
@@ -175,7 +176,7 @@ static void a_denial_says_the_shorter_wait(void **state)
     rig_close(&world.rig);
 }
 
-static void a_peek_takes_nothing(void **state)
+TEST("a peek takes nothing")
 {
     struct world world;
     open_world(&world, REGIONS "- " A FLOOR "}", 3);
@@ -195,7 +196,7 @@ static const char with_own[] =
     REGIONS "- " A FLOOR "}\n"
             "- {name: b, key: [user], algorithm: fixed_window, rate: 12/h}\n";
 
-static void units_go_back_when_another_limit_denies(void **state)
+TEST("units go back when another limit denies")
 {
     struct world world;
     open_world(&world, with_own, 50);
@@ -210,7 +211,7 @@ static void units_go_back_when_another_limit_denies(void **state)
 }
 
 /* Two requests are on their way at one time, and b has room for one of them. */
-static void units_go_back_when_the_second_decision_is_denied(void **state)
+TEST("units go back when the second decision is denied")
 {
     struct world world;
     open_world(&world, with_own, 50);
@@ -253,7 +254,7 @@ static struct weir_decision *second_try(struct world *world)
     return decision;
 }
 
-static void units_go_back_when_the_store_fails(void **state)
+TEST("units go back when the store fails")
 {
     struct world world;
     struct weir_decision *decision = second_try(&world);
@@ -265,7 +266,7 @@ static void units_go_back_when_the_store_fails(void **state)
     rig_close(&world.rig);
 }
 
-static void units_go_back_when_the_deadline_passes(void **state)
+TEST("units go back when the deadline passes")
 {
     struct world world;
     struct weir_decision *decision = second_try(&world);
@@ -275,7 +276,7 @@ static void units_go_back_when_the_deadline_passes(void **state)
     rig_close(&world.rig);
 }
 
-static void units_go_back_when_the_client_leaves(void **state)
+TEST("units go back when the client leaves")
 {
     struct world world;
     struct weir_decision *decision = second_try(&world);
@@ -304,7 +305,7 @@ static struct weir_decision *second_try_once(struct world *world)
 }
 
 /* The own store may have recorded the key: the repetition is admitted without a charge. */
-static void units_stay_charged_when_a_recorded_request_is_late(void **state)
+TEST("units stay charged when a recorded request is late")
 {
     struct world world;
     struct weir_decision *decision = second_try_once(&world);
@@ -315,7 +316,7 @@ static void units_stay_charged_when_a_recorded_request_is_late(void **state)
     rig_close(&world.rig);
 }
 
-static void units_stay_charged_when_the_client_of_a_recorded_request_leaves(void **state)
+TEST("units stay charged when the client of a recorded request leaves")
 {
     struct world world;
     struct weir_decision *decision = second_try_once(&world);
@@ -324,7 +325,7 @@ static void units_stay_charged_when_the_client_of_a_recorded_request_leaves(void
     rig_close(&world.rig);
 }
 
-static void a_repeat_is_lent_nothing(void **state)
+TEST("a repeat is lent nothing")
 {
     struct world world;
     struct weir_reason reason;
@@ -342,7 +343,7 @@ static void a_repeat_is_lent_nothing(void **state)
     rig_close(&world.rig);
 }
 
-static void a_reservation_is_not_lent(void **state)
+TEST("a reservation is not lent")
 {
     struct world world;
     struct weir_reason reason;
@@ -359,7 +360,7 @@ static void a_reservation_is_not_lent(void **state)
     rig_close(&world.rig);
 }
 
-static void a_floor_in_shadow_is_not_lent(void **state)
+TEST("a floor in shadow is not lent")
 {
     struct world world;
     open_world(&world, REGIONS "- " A "shadow: true, " FLOOR "}", 50);
@@ -369,7 +370,7 @@ static void a_floor_in_shadow_is_not_lent(void **state)
     rig_close(&world.rig);
 }
 
-static void what_a_denial_charges_is_charged_once(void **state)
+TEST("what a denial charges is charged once")
 {
     struct world world;
     open_world(&world,
@@ -384,7 +385,7 @@ static void what_a_denial_charges_is_charged_once(void **state)
 }
 
 /* Each rate has states of its own: the home is asked for those that its floor denies. */
-static void each_rate_is_lent_by_itself(void **state)
+TEST("each rate is lent by itself")
 {
     struct world world;
     open_world(&world,
@@ -398,7 +399,7 @@ static void each_rate_is_lent_by_itself(void **state)
     rig_close(&world.rig);
 }
 
-static void two_homes_lend_for_one_request_or_none_does(void **state)
+TEST("two homes lend for one request or none does")
 {
     struct world world;
     open_world(&world,
@@ -413,7 +414,7 @@ static void two_homes_lend_for_one_request_or_none_does(void **state)
     rig_close(&world.rig);
 }
 
-static void without_lend_a_floor_is_all(void **state)
+TEST("without lend a floor is all")
 {
     struct world world;
     open_world(&world, REGIONS "- " A "global: {floor: 10%, home: us, lend: false}}", 50);
@@ -422,7 +423,7 @@ static void without_lend_a_floor_is_all(void **state)
     rig_close(&world.rig);
 }
 
-static void a_home_that_is_this_region_lends_nothing(void **state)
+TEST("a home that is this region lends nothing")
 {
     struct world world;
     open_world(&world, REGIONS "- " A "global: {floor: 10%, home: eu}}", 50);
@@ -431,30 +432,4 @@ static void a_home_that_is_this_region_lends_nothing(void **state)
     rig_close(&world.rig);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_the_floor_denies_the_home_lends),
-        cmocka_unit_test(a_lent_answer_reports_the_home),
-        cmocka_unit_test(a_home_is_asked_ahead_from_half_the_floor_on),
-        cmocka_unit_test(a_denial_says_the_shorter_wait),
-        cmocka_unit_test(a_peek_takes_nothing),
-        cmocka_unit_test(units_go_back_when_another_limit_denies),
-        cmocka_unit_test(units_go_back_when_the_second_decision_is_denied),
-        cmocka_unit_test(units_go_back_when_the_store_fails),
-        cmocka_unit_test(units_go_back_when_the_deadline_passes),
-        cmocka_unit_test(units_go_back_when_the_client_leaves),
-        cmocka_unit_test(units_stay_charged_when_a_recorded_request_is_late),
-        cmocka_unit_test(units_stay_charged_when_the_client_of_a_recorded_request_leaves),
-        cmocka_unit_test(a_repeat_is_lent_nothing),
-        cmocka_unit_test(a_reservation_is_not_lent),
-        cmocka_unit_test(a_floor_in_shadow_is_not_lent),
-        cmocka_unit_test(what_a_denial_charges_is_charged_once),
-        cmocka_unit_test(each_rate_is_lent_by_itself),
-        cmocka_unit_test(two_homes_lend_for_one_request_or_none_does),
-        cmocka_unit_test(without_lend_a_floor_is_all),
-        cmocka_unit_test(a_home_that_is_this_region_lends_nothing),
-        cmocka_unit_test(a_candidate_is_not_tried_on_what_is_lent),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -8,6 +8,7 @@
 #include "feature/region/engine/question.h"
 #include "feature/region/rules/home.h"
 #include "feature/reserve/engine/reservation.h"
+#include "test.h"
 #include "three_regions.h"
 
 #define WAIT (SECOND / 20)
@@ -143,10 +144,9 @@ static void expect_left(struct world *world, struct fake_store *home, uint64_t l
 
 /* --- In time ---------------------------------------------------------------------------------- */
 
-static void a_small_limit_is_exact_at_its_home(void **state)
+TEST("a small limit is exact at its home")
 {
     struct world world;
-    (void)state;
     open_world(&world, REGIONS ZERO);
     assert_int_equal(ask(&world, 30), 10);
     assert_int_equal(world.rig.store->state_count, 0); /* a floor that is nothing has no state */
@@ -161,21 +161,19 @@ static void a_small_limit_is_exact_at_its_home(void **state)
     close_world(&world);
 }
 
-static void what_the_floor_denies_the_home_decides(void **state)
+TEST("what the floor denies the home decides")
 {
     struct world world;
-    (void)state;
     open_world(&world, REGIONS A);
     assert_int_equal(ask(&world, 50), 4 + 32);
     assert_int_equal(counted(&world, 1, WEIR_QUESTION_ADMITTED), 32);
     close_world(&world);
 }
 
-static void the_answer_is_the_homes(void **state)
+TEST("the answer is the homes")
 {
     struct world world;
     struct weir_report report;
-    (void)state;
     struct weir_decision *decision = waits(&world, REGIONS A);
     assert_int_equal(weir_engine_pending(world.rig.engine), 1);
     fake_store_answer(world.us, 0);
@@ -193,11 +191,10 @@ static void the_answer_is_the_homes(void **state)
     close_world(&world);
 }
 
-static void a_denial_is_the_homes_with_the_shorter_wait(void **state)
+TEST("a denial is the homes with the shorter wait")
 {
     struct world world;
     struct weir_report report;
-    (void)state;
     open_world(&world, REGIONS "- {name: a, key: [user], algorithm: token_bucket,\n"
                                "   rate: 40/h, global: {floor: 10%, home: us, wait: 50ms}}\n");
     assert_int_equal(ask(&world, 36), 36);
@@ -228,11 +225,10 @@ static void a_denial_is_the_homes_with_the_shorter_wait(void **state)
     close_world(&world);
 }
 
-static void a_floor_that_is_nothing_is_reported_by_the_home(void **state)
+TEST("a floor that is nothing is reported by the home")
 {
     struct world world;
     struct weir_report report;
-    (void)state;
     open_world(&world, REGIONS ZERO);
     struct weir_decision *decision = run(&world, take_request(&world.rig, 1));
     assert_int_equal(decision->verdict, WEIR_ALLOWED);
@@ -249,10 +245,9 @@ static void a_floor_that_is_nothing_is_reported_by_the_home(void **state)
     close_world(&world);
 }
 
-static void a_peek_asks_and_charges_nothing(void **state)
+TEST("a peek asks and charges nothing")
 {
     struct world world;
-    (void)state;
     open_world(&world, REGIONS A);
     ask(&world, 4);
     for (int i = 0; i < 5; i++) {
@@ -268,10 +263,9 @@ static void a_peek_asks_and_charges_nothing(void **state)
     close_world(&world);
 }
 
-static void each_rate_is_asked_for_by_itself(void **state)
+TEST("each rate is asked for by itself")
 {
     struct world world;
-    (void)state;
     open_world(&world, REGIONS "- {name: a, " WINDOW "rate: [40/h, 3000/24h],\n"
                                "   global: {floor: 10%, home: us, wait: 50ms, lend: false}}\n");
     assert_int_equal(ask(&world, 50), 36);
@@ -279,10 +273,9 @@ static void each_rate_is_asked_for_by_itself(void **state)
     close_world(&world);
 }
 
-static void what_a_denial_charges_is_charged_once(void **state)
+TEST("what a denial charges is charged once")
 {
     struct world world;
-    (void)state;
     open_world(&world, REGIONS A "- {name: b, " WINDOW "rate: 15/h, on_deny: charge}\n");
     assert_int_equal(ask(&world, 15), 15);
     assert_int_equal(counted(&world, 1, WEIR_QUESTION_ADMITTED), 11);
@@ -293,10 +286,9 @@ static void what_a_denial_charges_is_charged_once(void **state)
 
 /* --- Not asked -------------------------------------------------------------------------------- */
 
-static void a_floor_in_shadow_is_not_asked_for(void **state)
+TEST("a floor in shadow is not asked for")
 {
     struct world world;
-    (void)state;
     open_world(&world, REGIONS "- {name: a, " WINDOW "rate: 40/h, shadow: true,\n"
                                "   global: {floor: 10%, home: us, wait: 50ms}}\n");
     assert_int_equal(ask(&world, 20), 20);
@@ -305,10 +297,9 @@ static void a_floor_in_shadow_is_not_asked_for(void **state)
     close_world(&world);
 }
 
-static void what_another_limit_denies_is_not_asked_for(void **state)
+TEST("what another limit denies is not asked for")
 {
     struct world world;
-    (void)state;
     open_world(&world, REGIONS A "- {name: b, " WINDOW "rate: 6/h}\n");
     assert_int_equal(ask(&world, 6), 6);
     uint32_t submits = world.us->submits;
@@ -318,12 +309,11 @@ static void what_another_limit_denies_is_not_asked_for(void **state)
 }
 
 /* A floor that is nothing does not say "never": the other limit's end counts. */
-static void what_another_limit_denies_ends_with_that_limit(void **state)
+TEST("what another limit denies ends with that limit")
 {
     struct world world;
     struct weir_report report;
     uint64_t retry_ns;
-    (void)state;
     open_world(&world, REGIONS ZERO "- {name: b, " WINDOW "rate: 6/h}\n");
     assert_int_equal(ask(&world, 6), 6);
     struct weir_decision *decision = run(&world, take_request(&world.rig, 1));
@@ -337,10 +327,9 @@ static void what_another_limit_denies_ends_with_that_limit(void **state)
     close_world(&world);
 }
 
-static void the_home_itself_asks_nobody(void **state)
+TEST("the home itself asks nobody")
 {
     struct world world;
-    (void)state;
     open_world(&world, REGIONS "- {name: a, " WINDOW "rate: 40/h,\n"
                                "   global: {floor: 10%, home: eu, wait: 50ms}}\n");
     assert_int_equal(ask(&world, 40), 32);
@@ -348,10 +337,9 @@ static void the_home_itself_asks_nobody(void **state)
     close_world(&world);
 }
 
-static void a_region_without_a_store_is_not_asked(void **state)
+TEST("a region without a store is not asked")
 {
     struct world world;
-    (void)state;
     open_world(&world, REGIONS A);
     world.regions[1] = NULL;
     assert_int_equal(ask(&world, 40), 4);
@@ -360,11 +348,10 @@ static void a_region_without_a_store_is_not_asked(void **state)
 
 /* --- Late, lost, left ------------------------------------------------------------------------- */
 
-static void when_the_wait_is_over_the_floor_denies(void **state)
+TEST("when the wait is over the floor denies")
 {
     struct world world;
     struct weir_report report;
-    (void)state;
     struct weir_decision *decision = waits(&world, REGIONS A);
     assert_int_equal(turn(&world), START + WAIT); /* when the engine has to be run again */
     world.now_ns = START + WAIT;
@@ -381,10 +368,9 @@ static void when_the_wait_is_over_the_floor_denies(void **state)
     close_world(&world);
 }
 
-static void an_answer_after_the_wait_goes_back(void **state)
+TEST("an answer after the wait goes back")
 {
     struct world world;
-    (void)state;
     struct weir_decision *decision = waits(&world, REGIONS A);
     world.now_ns = START + WAIT;
     turn(&world);
@@ -400,10 +386,9 @@ static void an_answer_after_the_wait_goes_back(void **state)
     close_world(&world);
 }
 
-static void a_denial_after_the_wait_gives_nothing_back(void **state)
+TEST("a denial after the wait gives nothing back")
 {
     struct world world;
-    (void)state;
     open_world(&world, REGIONS A);
     assert_int_equal(ask(&world, 36), 36);
     world.us->later_every = 1;
@@ -418,10 +403,9 @@ static void a_denial_after_the_wait_gives_nothing_back(void **state)
     close_world(&world);
 }
 
-static void a_question_without_an_answer_ends(void **state)
+TEST("a question without an answer ends")
 {
     struct world world;
-    (void)state;
     struct weir_decision *decision = waits(&world, REGIONS A);
     world.now_ns = START + WAIT;
     assert_int_equal(turn(&world), START + WEIR_QUESTION_NS);
@@ -437,10 +421,9 @@ static void a_question_without_an_answer_ends(void **state)
     close_world(&world);
 }
 
-static void a_refund_that_fails_stays_charged(void **state)
+TEST("a refund that fails stays charged")
 {
     struct world world;
-    (void)state;
     struct weir_decision *decision = waits(&world, REGIONS A);
     world.now_ns = START + WAIT;
     turn(&world);
@@ -455,11 +438,10 @@ static void a_refund_that_fails_stays_charged(void **state)
     close_world(&world);
 }
 
-static void a_floor_that_is_nothing_says_to_come_again(void **state)
+TEST("a floor that is nothing says to come again")
 {
     struct world world;
     struct weir_report report;
-    (void)state;
     open_world(&world, REGIONS ZERO);
     world.us->later_every = 1;
     struct weir_decision *decision = run(&world, take_request(&world.rig, 1));
@@ -474,11 +456,10 @@ static void a_floor_that_is_nothing_says_to_come_again(void **state)
     close_world(&world);
 }
 
-static void a_home_that_fails_leaves_the_floors_denial(void **state)
+TEST("a home that fails leaves the floors denial")
 {
     struct world world;
     struct weir_report report;
-    (void)state;
     struct weir_decision *decision = waits(&world, REGIONS A);
     fake_store_fail(world.us, 0, WEIR_ERR_STORE);
     assert_true(is_done(&world, decision));
@@ -495,10 +476,9 @@ static void a_home_that_fails_leaves_the_floors_denial(void **state)
     close_world(&world);
 }
 
-static void a_client_that_leaves_is_given_back(void **state)
+TEST("a client that leaves is given back")
 {
     struct world world;
-    (void)state;
     struct weir_decision *decision = waits(&world, REGIONS A);
     weir_engine_cancel(world.rig.engine, decision);
     assert_int_equal(weir_engine_pending(world.rig.engine), 0);
@@ -509,10 +489,9 @@ static void a_client_that_leaves_is_given_back(void **state)
     close_world(&world);
 }
 
-static void a_deadline_of_the_front_end_ends_the_wait(void **state)
+TEST("a deadline of the front end ends the wait")
 {
     struct world world;
-    (void)state;
     open_world(&world, REGIONS A);
     assert_int_equal(ask(&world, 4), 4);
     world.us->later_every = 1;
@@ -528,19 +507,17 @@ static void a_deadline_of_the_front_end_ends_the_wait(void **state)
     close_world(&world);
 }
 
-static void the_engine_closes_while_homes_are_asked(void **state)
+TEST("the engine closes while homes are asked")
 {
     struct world world;
-    (void)state;
     (void)waits(&world, REGIONS A C);
     assert_int_equal(world.ap->pending_count, 1);
     close_world(&world);
 }
 
-static void rules_change_while_a_home_is_asked(void **state)
+TEST("rules change while a home is asked")
 {
     struct world world;
-    (void)state;
     struct weir_decision *decision = waits(&world, REGIONS A);
     struct weir_rules *rules = rig_rules(REGIONS ZERO);
     assert_int_equal(weir_engine_set_rules(world.rig.engine, rules), 0);
@@ -550,11 +527,10 @@ static void rules_change_while_a_home_is_asked(void **state)
     close_world(&world);
 }
 
-static void questions_without_room_are_denied(void **state)
+TEST("questions without room are denied")
 {
     struct world world;
     struct weir_decision *first;
-    (void)state;
     open_world(&world, REGIONS ZERO);
     world.us->later_every = 1;
     first = run(&world, take_request(&world.rig, 1));
@@ -577,10 +553,9 @@ static void questions_without_room_are_denied(void **state)
 
 /* --- Two homes -------------------------------------------------------------------------------- */
 
-static void two_homes_are_asked_at_once(void **state)
+TEST("two homes are asked at once")
 {
     struct world world;
-    (void)state;
     struct weir_decision *decision = waits(&world, REGIONS A C);
     assert_int_equal(world.ap->pending_count, 1);
     fake_store_answer(world.ap, 0);
@@ -595,10 +570,9 @@ static void two_homes_are_asked_at_once(void **state)
     close_world(&world);
 }
 
-static void limits_of_one_home_are_one_question(void **state)
+TEST("limits of one home are one question")
 {
     struct world world;
-    (void)state;
     struct weir_decision *decision =
         waits(&world, REGIONS A "- {name: c, " WINDOW
                                 "rate: 40/2h, global: {floor: 10%, home: us, wait: 20ms}}\n");
@@ -611,10 +585,9 @@ static void limits_of_one_home_are_one_question(void **state)
     close_world(&world);
 }
 
-static void what_one_home_charged_goes_back_when_the_other_denies(void **state)
+TEST("what one home charged goes back when the other denies")
 {
     struct world world;
-    (void)state;
     struct weir_decision *decision =
         waits(&world, REGIONS A "- {name: c, " WINDOW
                                 "rate: 44/h, global: {floor: 10%, home_share: 20%, home: ap,"
@@ -644,10 +617,9 @@ static void what_one_home_charged_goes_back_when_the_other_denies(void **state)
     close_world(&world);
 }
 
-static void what_one_home_charged_goes_back_when_the_other_is_late(void **state)
+TEST("what one home charged goes back when the other is late")
 {
     struct world world;
-    (void)state;
     struct weir_decision *decision = waits(&world, REGIONS A C);
     fake_store_answer(world.us, 0);
     world.now_ns = START + WAIT;
@@ -664,10 +636,9 @@ static void what_one_home_charged_goes_back_when_the_other_is_late(void **state)
     close_world(&world);
 }
 
-static void what_one_home_charged_goes_back_when_the_other_fails(void **state)
+TEST("what one home charged goes back when the other fails")
 {
     struct world world;
-    (void)state;
     struct weir_decision *decision = waits(&world, REGIONS A C);
     fake_store_fail(world.ap, 0, WEIR_ERR_STORE);
     assert_false(is_done(&world, decision));
@@ -724,10 +695,9 @@ static struct weir_decision *mixed(struct world *world, uint64_t units)
     return run(world, take_request(&world->rig, 1));
 }
 
-static void a_portion_and_a_question_cover_one_request(void **state)
+TEST("a portion and a question cover one request")
 {
     struct world world;
-    (void)state;
     struct weir_decision *decision = mixed(&world, 5);
     assert_int_equal(world.us->pending_count, 0);
     assert_int_equal(world.ap->pending_count, 1);
@@ -742,10 +712,9 @@ static void a_portion_and_a_question_cover_one_request(void **state)
     close_world(&world);
 }
 
-static void a_portion_goes_back_when_a_home_is_late(void **state)
+TEST("a portion goes back when a home is late")
 {
     struct world world;
-    (void)state;
     struct weir_decision *decision = mixed(&world, 5);
     world.now_ns = START + WAIT;
     turn(&world);
@@ -756,20 +725,18 @@ static void a_portion_goes_back_when_a_home_is_late(void **state)
     close_world(&world);
 }
 
-static void a_portion_goes_back_when_the_client_leaves(void **state)
+TEST("a portion goes back when the client leaves")
 {
     struct world world;
-    (void)state;
     struct weir_decision *decision = mixed(&world, 5);
     weir_engine_cancel(world.rig.engine, decision);
     assert_int_equal(lent_back, 1);
     close_world(&world);
 }
 
-static void without_a_portion_no_other_home_is_asked(void **state)
+TEST("without a portion no other home is asked")
 {
     struct world world;
-    (void)state;
     struct weir_decision *decision = mixed(&world, 0);
     assert_true(is_done(&world, decision));
     assert_int_equal(decision->verdict, WEIR_DENIED);
@@ -805,10 +772,9 @@ static struct weir_decision *second_try(struct world *world, bool once)
     return decision;
 }
 
-static void the_own_limits_decide_after_the_home(void **state)
+TEST("the own limits decide after the home")
 {
     struct world world;
-    (void)state;
     struct weir_decision *decision = second_try(&world, false);
     fake_store_answer(world.rig.store, 0);
     assert_int_equal(decision->verdict, WEIR_ALLOWED);
@@ -819,10 +785,9 @@ static void the_own_limits_decide_after_the_home(void **state)
     close_world(&world);
 }
 
-static void the_own_limits_deny_after_the_home(void **state)
+TEST("the own limits deny after the home")
 {
     struct world world;
-    (void)state;
     struct weir_decision *decision = second_try(&world, false);
     struct weir_check check = decision->checks[1]; /* another request was faster */
     struct weir_outcome outcome;
@@ -853,10 +818,9 @@ static void expect_failed(struct world *world, struct weir_decision *decision)
     turn(world);
 }
 
-static void the_own_store_fails_after_the_home(void **state)
+TEST("the own store fails after the home")
 {
     struct world world;
-    (void)state;
     struct weir_decision *decision = second_try(&world, false);
     fake_store_fail(world.rig.store, 0, WEIR_ERR_STORE);
     expect_failed(&world, decision);
@@ -865,10 +829,9 @@ static void the_own_store_fails_after_the_home(void **state)
     close_world(&world);
 }
 
-static void the_own_store_is_late_after_the_home(void **state)
+TEST("the own store is late after the home")
 {
     struct world world;
-    (void)state;
     struct weir_decision *decision = second_try(&world, false);
     world.now_ns += DEADLINE - 1;
     turn(&world);
@@ -881,10 +844,9 @@ static void the_own_store_is_late_after_the_home(void **state)
     close_world(&world);
 }
 
-static void the_client_leaves_after_the_home(void **state)
+TEST("the client leaves after the home")
 {
     struct world world;
-    (void)state;
     struct weir_decision *decision = second_try(&world, false);
     weir_engine_cancel(world.rig.engine, decision);
     turn(&world);
@@ -894,9 +856,8 @@ static void the_client_leaves_after_the_home(void **state)
 }
 
 /* The own store may have recorded the key: the repetition is admitted without a charge. */
-static void what_may_be_recorded_stays_charged(void **state)
+TEST("what may be recorded stays charged")
 {
-    (void)state;
     for (int how = 0; how < 3; how++) {
         struct world world;
         struct weir_decision *decision = second_try(&world, true);
@@ -917,11 +878,10 @@ static void what_may_be_recorded_stays_charged(void **state)
     }
 }
 
-static void a_repeated_request_is_charged_once(void **state)
+TEST("a repeated request is charged once")
 {
     struct world world;
     struct weir_reason reason;
-    (void)state;
     open_world(&world, REGIONS A);
     assert_int_equal(ask(&world, 4), 4);
     for (int i = 0; i < 3; i++) {
@@ -939,11 +899,10 @@ static void a_repeated_request_is_charged_once(void **state)
     close_world(&world);
 }
 
-static void a_repeated_request_is_charged_once_without_a_floor(void **state)
+TEST("a repeated request is charged once without a floor")
 {
     struct world world;
     struct weir_reason reason;
-    (void)state;
     open_world(&world, REGIONS ZERO);
     for (int i = 0; i < 3; i++) {
         struct weir_decision *decision = take_request(&world.rig, 1);
@@ -960,12 +919,11 @@ static void a_repeated_request_is_charged_once_without_a_floor(void **state)
 }
 
 /* Both are on their way at one time: one of them is the repetition. */
-static void the_second_of_two_repetitions_goes_back(void **state)
+TEST("the second of two repetitions goes back")
 {
     struct world world;
     struct weir_reason reason;
     struct weir_decision *two[2];
-    (void)state;
     open_world(&world, REGIONS A);
     assert_int_equal(ask(&world, 4), 4);
     world.us->later_every = 1;
@@ -1070,9 +1028,8 @@ static void step(struct play *play)
     "- {name: c, " WINDOW "rate: 40/h, on_store_error: closed,\n"                                  \
     "   global: {floor: 10%, home_share: 20%, home: ap, wait: 30ms}}\n"
 
-static void whatever_happens_no_more_is_admitted(void **state)
+TEST("whatever happens no more is admitted")
 {
-    (void)state;
     uint32_t most = 0;
     for (uint64_t seed = 1; seed <= 300; seed++) {
         struct play *play = calloc(1, sizeof *play);
@@ -1093,10 +1050,9 @@ static void whatever_happens_no_more_is_admitted(void **state)
 }
 
 /* A candidate counts here alone (rules/charge/candidate.h): half of the limit's parts. */
-static void a_candidate_is_not_tried_where_the_home_has_decided(void **state)
+TEST("a candidate is not tried where the home has decided")
 {
     struct world world;
-    (void)state;
     open_world(&world, REGIONS
                "- {name: a, " WINDOW
                "rate: 40/h, global: {floor: 10%, home: us, wait: 50ms}, candidate: 20/h}\n");
@@ -1121,54 +1077,4 @@ static void a_candidate_is_not_tried_where_the_home_has_decided(void **state)
     close_world(&world);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_small_limit_is_exact_at_its_home),
-        cmocka_unit_test(what_the_floor_denies_the_home_decides),
-        cmocka_unit_test(the_answer_is_the_homes),
-        cmocka_unit_test(a_denial_is_the_homes_with_the_shorter_wait),
-        cmocka_unit_test(a_floor_that_is_nothing_is_reported_by_the_home),
-        cmocka_unit_test(a_peek_asks_and_charges_nothing),
-        cmocka_unit_test(each_rate_is_asked_for_by_itself),
-        cmocka_unit_test(what_a_denial_charges_is_charged_once),
-        cmocka_unit_test(a_floor_in_shadow_is_not_asked_for),
-        cmocka_unit_test(what_another_limit_denies_is_not_asked_for),
-        cmocka_unit_test(what_another_limit_denies_ends_with_that_limit),
-        cmocka_unit_test(the_home_itself_asks_nobody),
-        cmocka_unit_test(a_region_without_a_store_is_not_asked),
-        cmocka_unit_test(when_the_wait_is_over_the_floor_denies),
-        cmocka_unit_test(an_answer_after_the_wait_goes_back),
-        cmocka_unit_test(a_denial_after_the_wait_gives_nothing_back),
-        cmocka_unit_test(a_question_without_an_answer_ends),
-        cmocka_unit_test(a_refund_that_fails_stays_charged),
-        cmocka_unit_test(a_floor_that_is_nothing_says_to_come_again),
-        cmocka_unit_test(a_home_that_fails_leaves_the_floors_denial),
-        cmocka_unit_test(a_client_that_leaves_is_given_back),
-        cmocka_unit_test(a_deadline_of_the_front_end_ends_the_wait),
-        cmocka_unit_test(the_engine_closes_while_homes_are_asked),
-        cmocka_unit_test(rules_change_while_a_home_is_asked),
-        cmocka_unit_test(questions_without_room_are_denied),
-        cmocka_unit_test(two_homes_are_asked_at_once),
-        cmocka_unit_test(limits_of_one_home_are_one_question),
-        cmocka_unit_test(what_one_home_charged_goes_back_when_the_other_denies),
-        cmocka_unit_test(what_one_home_charged_goes_back_when_the_other_is_late),
-        cmocka_unit_test(what_one_home_charged_goes_back_when_the_other_fails),
-        cmocka_unit_test(a_portion_and_a_question_cover_one_request),
-        cmocka_unit_test(a_portion_goes_back_when_a_home_is_late),
-        cmocka_unit_test(a_portion_goes_back_when_the_client_leaves),
-        cmocka_unit_test(without_a_portion_no_other_home_is_asked),
-        cmocka_unit_test(the_own_limits_decide_after_the_home),
-        cmocka_unit_test(the_own_limits_deny_after_the_home),
-        cmocka_unit_test(the_own_store_fails_after_the_home),
-        cmocka_unit_test(the_own_store_is_late_after_the_home),
-        cmocka_unit_test(the_client_leaves_after_the_home),
-        cmocka_unit_test(what_may_be_recorded_stays_charged),
-        cmocka_unit_test(a_repeated_request_is_charged_once),
-        cmocka_unit_test(a_repeated_request_is_charged_once_without_a_floor),
-        cmocka_unit_test(the_second_of_two_repetitions_goes_back),
-        cmocka_unit_test(whatever_happens_no_more_is_admitted),
-        cmocka_unit_test(a_candidate_is_not_tried_where_the_home_has_decided),
-    };
-    return cmocka_run_group_tests_name("question", tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -6,6 +6,7 @@
 #include "feature/region/engine/question.h"
 #include "feature/region/rules/home.h"
 #include "rules/match/key_values.h"
+#include "test.h"
 #include "three_regions.h"
 
 struct world {
@@ -76,10 +77,9 @@ static bool unreached(const struct weir_decision *decision)
     return is;
 }
 
-static void a_reset_acts_in_this_region_and_in_the_home(void **state)
+TEST("a reset acts in this region and in the home")
 {
     struct world world;
-    (void)state;
     open_world(&world, REGIONS A "{floor: 10%, home: us, wait: 50ms}}\n");
     assert_int_equal(ask(&world, 40), 36);
     struct weir_decision *decision = operate(&world, WEIR_OP_RESET, 1);
@@ -99,10 +99,9 @@ static void a_reset_acts_in_this_region_and_in_the_home(void **state)
     close_world(&world);
 }
 
-static void a_floor_that_is_nothing_is_reset_in_the_home(void **state)
+TEST("a floor that is nothing is reset in the home")
 {
     struct world world;
-    (void)state;
     open_world(&world, REGIONS A "{floor: 0, home: us, wait: 50ms}}\n");
     assert_int_equal(ask(&world, 50), 40);
     struct weir_decision *decision = operate(&world, WEIR_OP_RESET, 1);
@@ -112,10 +111,9 @@ static void a_floor_that_is_nothing_is_reset_in_the_home(void **state)
     close_world(&world);
 }
 
-static void a_home_that_lends_is_reached_too(void **state)
+TEST("a home that lends is reached too")
 {
     struct world world;
-    (void)state;
     open_world(&world, REGIONS "- {name: a, algorithm: fixed_window, key: [user], rate: 400/h,\n"
                                "   global: {floor: 10%, home: us}}\n");
     assert_int_equal(ask(&world, 50), 40);
@@ -127,14 +125,13 @@ static void a_home_that_lends_is_reached_too(void **state)
     close_world(&world);
 }
 
-static void a_home_that_is_not_reached_is_left_alone(void **state)
+TEST("a home that is not reached is left alone")
 {
     static const char *const texts[] = {
         REGIONS "- {name: a, algorithm: fixed_window, key: [user], rate: 400/h,\n"
                 "   global: {floor: 10%, home: us, lend: false}}\n",
         REGIONS A "{floor: 10%, home: eu, wait: 50ms}}\n",
     };
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct world world;
         open_world(&world, texts[i]);
@@ -148,11 +145,10 @@ static void a_home_that_is_not_reached_is_left_alone(void **state)
     }
 }
 
-static void a_grant_gives_back_in_both(void **state)
+TEST("a grant gives back in both")
 {
     struct world world;
     struct weir_report report;
-    (void)state;
     open_world(&world, REGIONS A "{floor: 10%, home: us, wait: 50ms}}\n");
     assert_int_equal(ask(&world, 40), 36);
     struct weir_decision *decision = operate(&world, WEIR_OP_REFUND, 3);
@@ -166,9 +162,8 @@ static void a_grant_gives_back_in_both(void **state)
     close_world(&world);
 }
 
-static void a_home_that_fails_is_named(void **state)
+TEST("a home that fails is named")
 {
-    (void)state;
     for (int how = 0; how < 4; how++) {
         struct world world;
         open_world(&world, REGIONS A "{floor: 10%, home: us, wait: 50ms}}\n");
@@ -198,10 +193,9 @@ static void a_home_that_fails_is_named(void **state)
     }
 }
 
-static void the_own_store_fails_first(void **state)
+TEST("the own store fails first")
 {
     struct world world;
-    (void)state;
     open_world(&world, REGIONS A "{floor: 10%, home: us, wait: 50ms}}\n");
     ask(&world, 3);
     world.rig.store->fails_at_once = WEIR_ERR_STORE;
@@ -212,10 +206,9 @@ static void the_own_store_fails_first(void **state)
     close_world(&world);
 }
 
-static void an_operator_who_leaves_ends_nothing(void **state)
+TEST("an operator who leaves ends nothing")
 {
     struct world world;
-    (void)state;
     open_world(&world, REGIONS A "{floor: 10%, home: us, wait: 50ms}}\n");
     assert_int_equal(ask(&world, 36), 36);
     world.us->later_every = 1;
@@ -229,17 +222,4 @@ static void an_operator_who_leaves_ends_nothing(void **state)
     close_world(&world);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_reset_acts_in_this_region_and_in_the_home),
-        cmocka_unit_test(a_floor_that_is_nothing_is_reset_in_the_home),
-        cmocka_unit_test(a_home_that_lends_is_reached_too),
-        cmocka_unit_test(a_home_that_is_not_reached_is_left_alone),
-        cmocka_unit_test(a_grant_gives_back_in_both),
-        cmocka_unit_test(a_home_that_fails_is_named),
-        cmocka_unit_test(the_own_store_fails_first),
-        cmocka_unit_test(an_operator_who_leaves_ends_nothing),
-    };
-    return cmocka_run_group_tests_name("reach", tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -10,6 +10,7 @@
 
 #include "engine/token/caller.h"
 #include "engine/token/lease_token.h"
+#include "test.h"
 
 static struct weir_lease_fields sample(uint16_t count)
 {
@@ -26,7 +27,7 @@ static int read_text(struct weir_lease_fields *lease, const char *text, size_t s
     return weir_lease_token_read(lease, (struct weir_bytes){text, size});
 }
 
-static void a_lease_of_any_size_comes_back_as_it_was(void **state)
+TEST("a lease of any size comes back as it was")
 {
     for (uint16_t count = 1; count <= WEIR_CHECKS_MAX; count++) {
         struct weir_lease_fields in = sample(count), out;
@@ -40,7 +41,7 @@ static void a_lease_of_any_size_comes_back_as_it_was(void **state)
     }
 }
 
-static void what_learns_from_a_lease_comes_back_as_it_was(void **state)
+TEST("what learns from a lease comes back as it was")
 {
     for (uint16_t count = 1; count <= WEIR_CHECKS_MAX; count++) {
         for (uint8_t learners = 1; learners <= WEIR_LEASE_LEARNERS_MAX; learners++) {
@@ -72,7 +73,7 @@ static void what_learns_from_a_lease_comes_back_as_it_was(void **state)
 }
 
 /* Beside what learns, where there is room. */
-static void a_caller_comes_back_as_it_was(void **state)
+TEST("a caller comes back as it was")
 {
     for (uint16_t count = 1; count <= WEIR_CHECKS_MAX; count++) {
         struct weir_lease_fields in = sample(count), out;
@@ -91,7 +92,7 @@ static void a_caller_comes_back_as_it_was(void **state)
     }
 }
 
-static void a_caller_that_is_none_is_refused(void **state)
+TEST("a caller that is none is refused")
 {
     struct weir_lease_fields in = sample(1), out;
     char text[WEIR_LEASE_TOKEN_TEXT_MAX];
@@ -107,7 +108,7 @@ static void a_caller_that_is_none_is_refused(void **state)
     assert_int_equal(read_text(&out, text, size), WEIR_ERR_SYNTAX);
 }
 
-static void the_number_of_a_caller_is_that_of_its_user_or_network(void **state)
+TEST("the number of a caller is that of its user or network")
 {
     static const uint64_t secret[2] = {1, 2}, other[2] = {1, 3};
     struct weir_address v4 = {4, {192, 0, 2, 1}}, v6 = {6, {0x20, 1, 0xd, 0xb8, 0, 0, 0, 7, 1}},
@@ -131,7 +132,7 @@ static void the_number_of_a_caller_is_that_of_its_user_or_network(void **state)
         assert_false(weir_caller_number_holds(secret, number ^ UINT64_C(1) << bit));
 }
 
-static void the_text_is_base64url_without_padding(void **state)
+TEST("the text is base64url without padding")
 {
     struct weir_lease_fields lease = sample(1);
     char text[WEIR_LEASE_TOKEN_TEXT_MAX];
@@ -143,7 +144,7 @@ static void the_text_is_base64url_without_padding(void **state)
     assert_memory_equal(text, expected, size);
 }
 
-static void every_prefix_and_every_longer_text_is_refused(void **state)
+TEST("every prefix and every longer text is refused")
 {
     struct weir_lease_fields lease = sample(2), out;
     char text[WEIR_LEASE_TOKEN_TEXT_MAX + 1];
@@ -157,7 +158,7 @@ static void every_prefix_and_every_longer_text_is_refused(void **state)
     assert_int_equal(read_text(&out, text, size + 1), WEIR_ERR_SYNTAX);
 }
 
-static void bytes_outside_the_alphabet_are_refused_wherever_they_stand(void **state)
+TEST("bytes outside the alphabet are refused wherever they stand")
 {
     struct weir_lease_fields lease = sample(1), out;
     char text[WEIR_LEASE_TOKEN_TEXT_MAX];
@@ -172,7 +173,7 @@ static void bytes_outside_the_alphabet_are_refused_wherever_they_stand(void **st
         }
 }
 
-static void bits_that_say_nothing_must_be_zero(void **state)
+TEST("bits that say nothing must be zero")
 {
     struct weir_lease_fields lease = sample(1), out;
     char text[WEIR_LEASE_TOKEN_TEXT_MAX];
@@ -182,7 +183,7 @@ static void bits_that_say_nothing_must_be_zero(void **state)
     assert_int_equal(read_text(&out, text, size), WEIR_ERR_SYNTAX);
 }
 
-static void a_lease_must_have_an_id_a_known_kind_and_no_limit_twice(void **state)
+TEST("a lease must have an id a known kind and no limit twice")
 {
     struct weir_lease_fields lease = sample(2), out;
     char text[WEIR_LEASE_TOKEN_TEXT_MAX];
@@ -197,7 +198,7 @@ static void a_lease_must_have_an_id_a_known_kind_and_no_limit_twice(void **state
     assert_int_equal(read_text(&out, text, size), WEIR_ERR_SYNTAX);
 }
 
-static void random_texts_are_either_refused_or_written_back_the_same(void **state)
+TEST("random texts are either refused or written back the same")
 {
     static const char some[] = "ABab01-_zw";
     uint32_t random = 1;
@@ -216,7 +217,7 @@ static void random_texts_are_either_refused_or_written_back_the_same(void **stat
     }
 }
 
-static void ids_are_never_zero_and_do_not_repeat(void **state)
+TEST("ids are never zero and do not repeat")
 {
     const uint64_t secret[2] = {1, 2};
     uint64_t counter = 0, ids[1000];
@@ -228,7 +229,7 @@ static void ids_are_never_zero_and_do_not_repeat(void **state)
     }
 }
 
-static void ids_depend_on_the_secret(void **state)
+TEST("ids depend on the secret")
 {
     const uint64_t one[2] = {1, 2}, other[2] = {1, 3};
     uint64_t a = 7, b = 7, c = 7;
@@ -237,22 +238,4 @@ static void ids_depend_on_the_secret(void **state)
     assert_true(id == weir_lease_draw(one, &c));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lease_of_any_size_comes_back_as_it_was),
-        cmocka_unit_test(what_learns_from_a_lease_comes_back_as_it_was),
-        cmocka_unit_test(a_caller_comes_back_as_it_was),
-        cmocka_unit_test(a_caller_that_is_none_is_refused),
-        cmocka_unit_test(the_number_of_a_caller_is_that_of_its_user_or_network),
-        cmocka_unit_test(the_text_is_base64url_without_padding),
-        cmocka_unit_test(every_prefix_and_every_longer_text_is_refused),
-        cmocka_unit_test(bytes_outside_the_alphabet_are_refused_wherever_they_stand),
-        cmocka_unit_test(bits_that_say_nothing_must_be_zero),
-        cmocka_unit_test(a_lease_must_have_an_id_a_known_kind_and_no_limit_twice),
-        cmocka_unit_test(random_texts_are_either_refused_or_written_back_the_same),
-        cmocka_unit_test(ids_are_never_zero_and_do_not_repeat),
-        cmocka_unit_test(ids_depend_on_the_secret),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `reject`: what is refused, and the body that a denial gets. */
 #include "rules/actions/reject.h"
+#include "test.h"
 
 #include "rules_test.h"
 
 #define LIMIT(reject) "limits:\n- {name: a, key: [], rate: 9/s, reject: " reject "}\n"
 
-static void what_is_wrong_is_reported(void **state)
+TEST("what is wrong is reported")
 {
     static const struct test_problem_case cases[] = {
         {LIMIT("429"), "2:41: `reject` must be a mapping, not a text\n"},
@@ -41,7 +42,6 @@ static void what_is_wrong_is_reported(void **state)
          "near 'api'\n"},
         {LIMIT("{bdy: x}"), "2:42: `reject` has no key `bdy`; did you mean `body`?\n"},
     };
-    (void)state;
     TEST_REFUSED_ALL(cases);
 }
 
@@ -62,9 +62,8 @@ static void expect_body(const char *reject, uint64_t retry_after_ns, const char 
     weir_rules_unref(rules);
 }
 
-static void variables_are_escaped_for_the_content_type(void **state)
+TEST("variables are escaped for the content type")
 {
-    (void)state;
     expect_body("{body: '{\"r\":{{retry_after}},\"w\":\"{{ reason }}\"}'}", 1000000001,
                 "{\"r\":2,\"w\":\"a<\\\"\\u000a\\\\&'\"}");
     expect_body("{body: '[{{retry_after}},{{limit}},{{remaining}}]',"
@@ -76,11 +75,10 @@ static void variables_are_escaped_for_the_content_type(void **state)
     expect_body("{body: 'x', content_type: text/plain}", 0, "x");
 }
 
-static void what_is_given_is_kept(void **state)
+TEST("what is given is kept")
 {
     struct weir_rules *rules =
         test_load(LIMIT("{status: 503, tarpit: 250ms, headers: {Link: </a>; rel=help}}"));
-    (void)state;
     const struct weir_reject *reject = weir_rules_reject(rules, 0);
     assert_int_equal(reject->status, 503);
     assert_int_equal(reject->tarpit_ns, 250000000);
@@ -90,12 +88,4 @@ static void what_is_given_is_kept(void **state)
     weir_rules_unref(rules);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_wrong_is_reported),
-        cmocka_unit_test(variables_are_escaped_for_the_content_type),
-        cmocka_unit_test(what_is_given_is_kept),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `steps`: what is refused, which checks a challenge scales, and how long a bucket drains. */
 #include "rules/actions/steps.h"
+#include "test.h"
 
 #include "challenge_test.h"
 #include "core/wide.h"
@@ -10,7 +11,7 @@
 #define LIMIT(more) "limits:\n- {name: a, key: [], " more "}\n"
 #define LEASED "store: {redis: redis://127.0.0.1, on_store_error: open}\n"
 
-static void what_is_wrong_is_reported(void **state)
+TEST("what is wrong is reported")
 {
     static const struct test_problem_case cases[] = {
         {LIMIT("rate: 9/s, steps: 80%"), "2:40: `steps` must be a list of 1 to 8 steps, as in [{ "
@@ -57,27 +58,24 @@ static void what_is_wrong_is_reported(void **state)
          "3:39: a limit with `steps` is decided exactly and cannot be leased; remove `mode`, or "
          "set it to exact\n"},
     };
-    (void)state;
     TEST_REFUSED_ALL(cases);
 }
 
-static void a_file_without_steps_and_reject_does_not_act(void **state)
+TEST("a file without steps and reject does not act")
 {
     struct weir_rules *rules = test_load(LIMIT("rate: 9/s"));
-    (void)state;
     assert_false(weir_rules_acts(rules));
     assert_null(weir_rules_steps(rules, 0));
     weir_rules_unref(rules);
 }
 
-static void steps_are_kept_in_order_and_a_shadow_limit_has_none(void **state)
+TEST("steps are kept in order and a shadow limit has none")
 {
     struct weir_rules *rules = test_load(challenge_rules(
         "limits:\n"
         "- {name: a, key: [], rate: 9/s, steps: [{at: 1%, mark: true}, {at: 50%, challenge: true},"
         " {at: 99%, delay: 2ms}]}\n"
         "- {name: b, key: [], rate: 9/s, shadow: true, steps: [{at: 80%, mark: true}]}\n"));
-    (void)state;
     const struct weir_steps *steps = weir_rules_steps(rules, 0);
     assert_true(weir_rules_acts(rules));
     assert_int_equal(steps->count, 2);
@@ -90,7 +88,7 @@ static void steps_are_kept_in_order_and_a_shadow_limit_has_none(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_challenge_is_a_reserve_beside_other_scales(void **state)
+TEST("a challenge is a reserve beside other scales")
 {
     struct weir_rules *rules = test_load(challenge_rules(
         "priority: {from: header.x-priority}\n"
@@ -99,7 +97,6 @@ static void a_challenge_is_a_reserve_beside_other_scales(void **state)
         "- {name: b, key: [], rate: 10/s, shed: {sheddable: 60%, normal: 80%},"
         " steps: [{at: 70%, challenge: true}]}\n"
         "- {name: c, key: [], rate: 10/s, steps: [{at: 70%, mark: true}]}\n"));
-    (void)state;
     static const struct {
         const char *priority;
         int scales[4];
@@ -119,10 +116,9 @@ static void a_challenge_is_a_reserve_beside_other_scales(void **state)
 
 /* The smallest whole wait after which no more than percent * capacity * T / 100 is owed, rounded up
  * as what is owed is. */
-static void a_bucket_drains_to_the_step_and_not_a_nanosecond_longer(void **state)
+TEST("a bucket drains to the step and not a nanosecond longer")
 {
     uint64_t random = 88172645463325252;
-    (void)state;
     for (int i = 0; i < 200000; i++) {
         struct weir_limit_spec spec = {.algorithm = WEIR_GCRA,
                                        .rate = 1 + draw_below(&random, 1000),
@@ -146,9 +142,8 @@ static void a_bucket_drains_to_the_step_and_not_a_nanosecond_longer(void **state
 }
 
 /* gcra 7/10h burst 20, at 60 %: 12 units are a step of no whole nanosecond. */
-static void what_is_used_up_to_a_step_drains_at_once(void **state)
+TEST("what is used up to a step drains at once")
 {
-    (void)state;
     for (uint64_t rate = 1; rate <= 100; rate++) {
         struct weir_limit_spec spec = {.algorithm = WEIR_GCRA,
                                        .rate = rate,
@@ -164,15 +159,4 @@ static void what_is_used_up_to_a_step_drains_at_once(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_wrong_is_reported),
-        cmocka_unit_test(a_file_without_steps_and_reject_does_not_act),
-        cmocka_unit_test(steps_are_kept_in_order_and_a_shadow_limit_has_none),
-        cmocka_unit_test(a_challenge_is_a_reserve_beside_other_scales),
-        cmocka_unit_test(a_bucket_drains_to_the_step_and_not_a_nanosecond_longer),
-        cmocka_unit_test(what_is_used_up_to_a_step_drains_at_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -3,6 +3,7 @@
 #include "core/bytes.h"
 #include "rules/calendar/schedule.h"
 #include "rules_test.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 #define MINUTE 60
@@ -36,7 +37,7 @@ static int64_t next_change(const struct weir_rules *rules, int64_t at_s)
 
 #define MONDAY INT64_C(1699833600) /* 2023-11-13 00:00 UTC */
 
-static void working_hours_hold_on_working_days(void **state)
+TEST("working hours hold on working days")
 {
     struct weir_rules *rules = load_when("'Mon-Fri 09:00-18:00'", "");
     for (int day = 0; day < 7; day++) {
@@ -49,7 +50,7 @@ static void working_hours_hold_on_working_days(void **state)
     weir_rules_unref(rules);
 }
 
-static void hours_over_midnight_belong_to_the_day_on_which_they_begin(void **state)
+TEST("hours over midnight belong to the day on which they begin")
 {
     struct weir_rules *rules = load_when("'Fri 22:00-06:00'", "");
     int64_t friday = MONDAY + 4 * DAY;
@@ -61,7 +62,7 @@ static void hours_over_midnight_belong_to_the_day_on_which_they_begin(void **sta
     weir_rules_unref(rules);
 }
 
-static void days_may_be_listed_wrapped_and_written_out(void **state)
+TEST("days may be listed wrapped and written out")
 {
     static const char *const texts[] = {"'Sat-Mon,wed'", "[sunday, 'Mon,Wed', saturday]"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -76,7 +77,7 @@ static void days_may_be_listed_wrapped_and_written_out(void **state)
     }
 }
 
-static void several_hours_are_several_pieces(void **state)
+TEST("several hours are several pieces")
 {
     struct weir_rules *rules = load_when("'09:00-12:00,13:00-18:00'", "");
     assert_int_equal(next_change(rules, MONDAY), MONDAY + 9 * HOUR);
@@ -86,7 +87,7 @@ static void several_hours_are_several_pieces(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_zone_is_its_own_or_that_of_the_file(void **state)
+TEST("a zone is its own or that of the file")
 {
     static const struct {
         const char *when, *file;
@@ -102,7 +103,7 @@ static void a_zone_is_its_own_or_that_of_the_file(void **state)
     }
 }
 
-static void quotas_count_in_the_zone_of_the_file(void **state)
+TEST("quotas count in the zone of the file")
 {
     struct weir_rules *rules = test_load("timezone: Asia/Tokyo\n"
                                          "limits:\n- {name: q, key: [], quota: 1/day}\n");
@@ -112,7 +113,7 @@ static void quotas_count_in_the_zone_of_the_file(void **state)
     weir_rules_unref(rules);
 }
 
-static void where_clocks_change_the_wall_counts(void **state)
+TEST("where clocks change the wall counts")
 {
     /* Zurich: 2024-03-31 02:00 -> 03:00 at 01:00 UTC; 2024-10-27 03:00 -> 02:00 at 01:00 UTC. */
     const int64_t spring = 1711846800, autumn = 1729990800;
@@ -141,7 +142,7 @@ static bool wall_shows(const struct rules_zone *zone, int64_t at_s, int from, in
     return from < to ? minute >= from && minute < to : minute >= from || minute < to;
 }
 
-static void random_hours_hold_while_the_wall_shows_them(void **state)
+TEST("random hours hold while the wall shows them")
 {
     static const char *const zones[] = {
         "Europe/Zurich",    "America/New_York",  "Asia/Kolkata",
@@ -176,7 +177,7 @@ static void random_hours_hold_while_the_wall_shows_them(void **state)
     }
 }
 
-static void a_limit_at_rest_makes_no_check_and_removes_no_other(void **state)
+TEST("a limit at rest makes no check and removes no other")
 {
     struct weir_rules *rules = test_load("limits:\n"
                                          "- {name: day, key: [], rate: 1/s, when: '09:00-18:00'}\n"
@@ -208,7 +209,7 @@ static void a_limit_at_rest_makes_no_check_and_removes_no_other(void **state)
     " is not a schedule; allowed are `Mon-Fri 09:00-18:00 Europe/Zurich`, `Sat,Sun`, "             \
     "`22:00-06:00`\n"
 
-static void what_is_no_schedule_is_refused(void **state)
+TEST("what is no schedule is refused")
 {
     static const char *const cases[][2] = {
         {"''", "2:39: ``" ALLOWED},
@@ -247,7 +248,7 @@ static void what_is_no_schedule_is_refused(void **state)
                  "1:11: there is no time zone `Nowhere` in /usr/share/zoneinfo\n");
 }
 
-static void a_file_has_64_different_schedules_at_most(void **state)
+TEST("a file has 64 different schedules at most")
 {
     char text[16384] = "limits:\n";
     for (int i = 0; i < 65; i++) {
@@ -259,20 +260,4 @@ static void a_file_has_64_different_schedules_at_most(void **state)
     test_refused(text, "66:51: more than 64 different schedules in this file\n");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(working_hours_hold_on_working_days),
-        cmocka_unit_test(hours_over_midnight_belong_to_the_day_on_which_they_begin),
-        cmocka_unit_test(days_may_be_listed_wrapped_and_written_out),
-        cmocka_unit_test(several_hours_are_several_pieces),
-        cmocka_unit_test(a_zone_is_its_own_or_that_of_the_file),
-        cmocka_unit_test(quotas_count_in_the_zone_of_the_file),
-        cmocka_unit_test(where_clocks_change_the_wall_counts),
-        cmocka_unit_test(random_hours_hold_while_the_wall_shows_them),
-        cmocka_unit_test(a_limit_at_rest_makes_no_check_and_removes_no_other),
-        cmocka_unit_test(what_is_no_schedule_is_refused),
-        cmocka_unit_test(a_file_has_64_different_schedules_at_most),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -15,6 +15,7 @@
 
 #include "core/bytes.h"
 #include "rules/calendar/calendar.h"
+#include "test.h"
 
 #define FROM_S INT64_C(1420070400) /* 2015-01-01 */
 #define TO_S INT64_C(2082758400)   /* 2036-01-01 */
@@ -137,12 +138,12 @@ static unsigned compare_folder(const char *below)
     return zones;
 }
 
-static void every_zone_shows_what_glibc_shows(void **state)
+TEST("every zone shows what glibc shows")
 {
     assert_true(compare_folder("") > 400);
 }
 
-static void utc_needs_no_file(void **state)
+TEST("utc needs no file")
 {
     struct rules_zone *zone = open_zone("UTC");
     struct rules_civil civil;
@@ -155,7 +156,7 @@ static void utc_needs_no_file(void **state)
     rules_zone_close(zone);
 }
 
-static void civil_dates_carry_over(void **state)
+TEST("civil dates carry over")
 {
     assert_int_equal(rules_civil_days(1970, 1, 1), 0);
     assert_int_equal(rules_civil_days(2024, 14, 1), rules_civil_days(2025, 2, 1));
@@ -172,7 +173,7 @@ static void civil_dates_carry_over(void **state)
     }
 }
 
-static void names_that_are_none_are_refused(void **state)
+TEST("names that are none are refused")
 {
     static const char *const bad[] = {
         "", "/etc/passwd", "../../etc/passwd", "Europe//Zurich", "UTC/", "Europe/Zürich", "a b",
@@ -193,7 +194,7 @@ static void names_that_are_none_are_refused(void **state)
 }
 
 /* Every cut and every single changed byte is refused or read; nothing is read beyond the end. */
-static void damaged_files_do_no_harm(void **state)
+TEST("damaged files do no harm")
 {
     uint8_t file[8192];
     FILE *in = fopen(RULES_ZONE_FOLDER "/Europe/Zurich", "rb");
@@ -242,7 +243,7 @@ static void expect_begin(const struct rules_zone *zone, int64_t at_s, int64_t ye
                  civil.hour, civil.minute);
 }
 
-static void months_begin_on_their_day_or_their_last(void **state)
+TEST("months begin on their day or their last")
 {
     struct rules_zone *zone = open_zone("Europe/Zurich");
     struct rules_calendar calendar = {.unit = RULES_MONTHLY, .day = 31, .hour = 6};
@@ -258,7 +259,7 @@ static void months_begin_on_their_day_or_their_last(void **state)
     rules_zone_close(zone);
 }
 
-static void days_have_23_24_or_25_hours(void **state)
+TEST("days have 23 24 or 25 hours")
 {
     struct rules_zone *zone = open_zone("Europe/Zurich");
     struct rules_calendar calendar = {.unit = RULES_DAILY};
@@ -280,7 +281,7 @@ static void days_have_23_24_or_25_hours(void **state)
     rules_zone_close(zone);
 }
 
-static void a_skipped_day_has_no_period(void **state)
+TEST("a skipped day has no period")
 {
     struct rules_zone *zone = open_zone("Pacific/Apia"); /* had no 30 December 2011 */
     struct rules_calendar calendar = {.unit = RULES_DAILY};
@@ -297,7 +298,7 @@ static void a_skipped_day_has_no_period(void **state)
     rules_zone_close(zone);
 }
 
-static void weeks_and_years_begin_at_their_anchors(void **state)
+TEST("weeks and years begin at their anchors")
 {
     struct rules_zone *zone = open_zone("America/New_York");
     struct rules_calendar week = {.unit = RULES_WEEKLY, .weekday = 6, .hour = 18};
@@ -316,7 +317,7 @@ static void weeks_and_years_begin_at_their_anchors(void **state)
 }
 
 /* At any moment of 20 years: the period holds the moment, whatever unit and anchor. */
-static void periods_follow_one_another_without_a_gap(void **state)
+TEST("periods follow one another without a gap")
 {
     static const char *const names[] = {"UTC",
                                         "Europe/London",
@@ -340,19 +341,4 @@ static void periods_follow_one_another_without_a_gap(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_zone_shows_what_glibc_shows),
-        cmocka_unit_test(utc_needs_no_file),
-        cmocka_unit_test(civil_dates_carry_over),
-        cmocka_unit_test(names_that_are_none_are_refused),
-        cmocka_unit_test(damaged_files_do_no_harm),
-        cmocka_unit_test(months_begin_on_their_day_or_their_last),
-        cmocka_unit_test(days_have_23_24_or_25_hours),
-        cmocka_unit_test(a_skipped_day_has_no_period),
-        cmocka_unit_test(weeks_and_years_begin_at_their_anchors),
-        cmocka_unit_test(periods_follow_one_another_without_a_gap),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -5,6 +5,7 @@
 #include "rules/source.h"
 #include "rules_test.h"
 #include "temporary.h"
+#include "test.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 #define NOW_S UINT64_C(1700000000)
@@ -78,20 +79,18 @@ static const char *asked(const struct weir_rules *rules, const char *address, co
     return info.name;
 }
 
-static void there_is_none_unless_the_file_says_so(void **state)
+TEST("there is none unless the file says so")
 {
     struct weir_rules *rules = test_load("limits: []\n");
-    (void)state;
     assert_null(weir_rules_settings(rules)->challenge.keys);
     assert_false(weir_rules_timed(rules));
     weir_rules_unref(rules);
 }
 
-static void everything_is_read(void **state)
+TEST_WITH(open_secret, remove_secret, "everything is read")
 {
     struct weir_rules *rules = test_load(with(""));
     const struct weir_challenge_settings *settings = &weir_rules_settings(rules)->challenge;
-    (void)state;
     assert_null(settings->listener.address);
     assert_int_equal(settings->keys->count, 1);
     assert_string_equal(settings->cookie.data, "__Host-weir");
@@ -111,10 +110,9 @@ static void everything_is_read(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_wrong_section_is_refused_with_its_places(void **state)
+TEST_WITH(open_secret, remove_secret, "a wrong section is refused with its places")
 {
     static char problems[TEST_PROBLEMS_MAX];
-    (void)state;
     static const struct {
         const char *section, *problem;
     } cases[] = {
@@ -145,10 +143,9 @@ static void a_wrong_section_is_refused_with_its_places(void **state)
                  "1:12: `challenge` must be a mapping, not a text\n");
 }
 
-static void a_wrong_secret_file_is_refused_with_its_line(void **state)
+TEST_WITH(open_secret, remove_secret, "a wrong secret file is refused with its line")
 {
     static char problems[TEST_PROBLEMS_MAX];
-    (void)state;
     temporary_remove(secret_path);
     write_secret(KEY "\nshort\n");
     assert_null(test_parse(with(""), problems));
@@ -158,9 +155,8 @@ static void a_wrong_secret_file_is_refused_with_its_line(void **state)
     assert_non_null(strstr(problems, ": there is no key in it"));
 }
 
-static void the_attribute_needs_the_section_and_is_only_ever_passed(void **state)
+TEST_WITH(open_secret, remove_secret, "the attribute needs the section and is only ever passed")
 {
-    (void)state;
     test_refused("limits:\n- {name: a, match: {challenge: passed}, key: [], rate: 1/s}\n",
                  "2:21: the attribute `challenge` needs the section `challenge:`, which says how "
                  "clients prove themselves\n");
@@ -176,12 +172,11 @@ static void the_attribute_needs_the_section_and_is_only_ever_passed(void **state
                  "3:32: `challenge` is never `failed`; it is `passed`, or the request has none\n");
 }
 
-static void a_request_passes_with_a_token_of_its_own(void **state)
+TEST_WITH(open_secret, remove_secret, "a request passes with a token of its own")
 {
     char text[256];
     struct weir_rules *rules = test_load(with(""));
     uint64_t end_s = NOW_S + LIFE_S;
-    (void)state;
 #define COOKIE(address, until_s, before) cookie(text, rules, address, until_s, before)
     struct weir_bytes value = COOKIE("192.0.2.1", end_s, "a=b; __Host-weir=");
     assert_string_equal(asked(rules, "192.0.2.1", "header.cookie", value), "passed");
@@ -199,10 +194,9 @@ static void a_request_passes_with_a_token_of_its_own(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_token_is_shown_as_sha_256(void **state)
+TEST_WITH(open_secret, remove_secret, "a token is shown as sha 256")
 {
     char text[512];
-    (void)state;
     snprintf(text, sizeof(text),
              "challenge: {secret_file: %s}\n"
              "limits:\n- {name: a, key: [header.X-Weir-Challenge], rate: 1/s}\n",
@@ -214,11 +208,10 @@ static void a_token_is_shown_as_sha_256(void **state)
 }
 
 /* However many a client sends, only so many are verified. */
-static void four_cookies_of_the_name_are_looked_at(void **state)
+TEST_WITH(open_secret, remove_secret, "four cookies of the name are looked at")
 {
     char text[256];
     struct weir_rules *rules = test_load(with(", cookie: c, secure: false"));
-    (void)state;
     struct weir_bytes value = COOKIE("192.0.2.1", NOW_S + 60, "c=1;c=2;c=3;c=");
     assert_string_equal(asked(rules, "192.0.2.1", "header.cookie", value), "passed");
     value = COOKIE("192.0.2.1", NOW_S + 60, "c=1;c=2;c=3;c=4;c=");
@@ -226,10 +219,9 @@ static void four_cookies_of_the_name_are_looked_at(void **state)
     weir_rules_unref(rules);
 }
 
-static void no_request_can_say_that_it_has_passed(void **state)
+TEST_WITH(open_secret, remove_secret, "no request can say that it has passed")
 {
     struct weir_rules *rules = test_load(with(""));
-    (void)state;
     assert_int_equal(weir_rules_source(rules, "challenge", 9).attribute, -1);
     struct test_request *test = ASK(rules, "client.ip", "192.0.2.1");
     test->request.values[WEIR_ATTR_CHALLENGE] = (struct weir_bytes){"passed", 6};
@@ -238,24 +230,4 @@ static void no_request_can_say_that_it_has_passed(void **state)
     weir_rules_unref(rules);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(there_is_none_unless_the_file_says_so),
-        cmocka_unit_test_setup_teardown(everything_is_read, open_secret, remove_secret),
-        cmocka_unit_test_setup_teardown(a_wrong_section_is_refused_with_its_places, open_secret,
-                                        remove_secret),
-        cmocka_unit_test_setup_teardown(a_wrong_secret_file_is_refused_with_its_line, open_secret,
-                                        remove_secret),
-        cmocka_unit_test_setup_teardown(the_attribute_needs_the_section_and_is_only_ever_passed,
-                                        open_secret, remove_secret),
-        cmocka_unit_test_setup_teardown(a_request_passes_with_a_token_of_its_own, open_secret,
-                                        remove_secret),
-        cmocka_unit_test_setup_teardown(a_token_is_shown_as_sha_256, open_secret, remove_secret),
-        cmocka_unit_test_setup_teardown(four_cookies_of_the_name_are_looked_at, open_secret,
-                                        remove_secret),
-        cmocka_unit_test_setup_teardown(no_request_can_say_that_it_has_passed, open_secret,
-                                        remove_secret),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -2,6 +2,7 @@
 /* `borrow`, `reserve` and `pool`: what may be borrowed, and which files are refused. */
 #include "rules/charge/borrow.h"
 #include "rules_test.h"
+#include "test.h"
 
 static struct weir_loans loans;
 
@@ -36,7 +37,7 @@ static void expect_loans(const struct weir_rules *rules, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void a_paid_caller_borrows_from_the_bucket_of_the_free_plans(void **state)
+TEST("a paid caller borrows from the bucket of the free plans")
 {
     struct weir_rules *rules = test_load(
         "limits:\n"
@@ -55,7 +56,7 @@ static void a_paid_caller_borrows_from_the_bucket_of_the_free_plans(void **state
     weir_rules_unref(rules);
 }
 
-static void the_pool_is_met_with_its_key_and_not_with_its_match(void **state)
+TEST("the pool is met with its key and not with its match")
 {
     struct weir_rules *rules =
         test_load("limits:\n"
@@ -69,7 +70,7 @@ static void the_pool_is_met_with_its_key_and_not_with_its_match(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_pool_is_asked_once(void **state)
+TEST("a pool is asked once")
 {
     struct weir_rules *rules =
         test_load("limits:\n"
@@ -83,7 +84,7 @@ static void a_pool_is_asked_once(void **state)
     weir_rules_unref(rules);
 }
 
-static void what_is_in_the_way_of_a_pool_leaves_nothing_to_borrow(void **state)
+TEST("what is in the way of a pool leaves nothing to borrow")
 {
     struct weir_rules *rules =
         test_load("limits:\n"
@@ -100,7 +101,7 @@ static void what_is_in_the_way_of_a_pool_leaves_nothing_to_borrow(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_pool_of_one_plan_has_the_rates_of_that_plan(void **state)
+TEST("a pool of one plan has the rates of that plan")
 {
     struct weir_rules *rules =
         test_load("default_plan: free\n"
@@ -116,7 +117,7 @@ static void a_pool_of_one_plan_has_the_rates_of_that_plan(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_reserve_lowers_what_borrowers_meet(void **state)
+TEST("a reserve lowers what borrowers meet")
 {
     static const struct {
         const char *rate;
@@ -144,7 +145,7 @@ static void a_reserve_lowers_what_borrowers_meet(void **state)
     }
 }
 
-static void borrowers_meet_a_pool_that_decides(void **state)
+TEST("borrowers meet a pool that decides")
 {
     struct weir_rules *rules =
         test_load("limits:\n"
@@ -156,7 +157,7 @@ static void borrowers_meet_a_pool_that_decides(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_pool_with_a_reserve_is_decided_exactly(void **state)
+TEST("a pool with a reserve is decided exactly")
 {
     struct weir_rules *rules =
         test_load("store: {redis: {url: redis://127.0.0.1, mode: leased}, nodes: 2}\n"
@@ -170,7 +171,7 @@ static void a_pool_with_a_reserve_is_decided_exactly(void **state)
     weir_rules_unref(rules);
 }
 
-static void more_checks_than_there_is_room_for_are_refused(void **state)
+TEST("more checks than there is room for are refused")
 {
     char text[4096] = "limits:\n";
     for (int i = 0; i < 31; i++) {
@@ -188,7 +189,7 @@ static void more_checks_than_there_is_room_for_are_refused(void **state)
     weir_rules_unref(rules);
 }
 
-static void pools_that_mean_nothing_are_refused(void **state)
+TEST("pools that mean nothing are refused")
 {
     static const char *const cases[][3] = {
         {"pool: pol", "borrow: true",
@@ -249,19 +250,4 @@ static void pools_that_mean_nothing_are_refused(void **state)
                  "3:64: a pool with a reserve is always decided exactly; remove `mode`\n");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_paid_caller_borrows_from_the_bucket_of_the_free_plans),
-        cmocka_unit_test(the_pool_is_met_with_its_key_and_not_with_its_match),
-        cmocka_unit_test(a_pool_is_asked_once),
-        cmocka_unit_test(what_is_in_the_way_of_a_pool_leaves_nothing_to_borrow),
-        cmocka_unit_test(a_pool_of_one_plan_has_the_rates_of_that_plan),
-        cmocka_unit_test(a_reserve_lowers_what_borrowers_meet),
-        cmocka_unit_test(borrowers_meet_a_pool_that_decides),
-        cmocka_unit_test(a_pool_with_a_reserve_is_decided_exactly),
-        cmocka_unit_test(more_checks_than_there_is_room_for_are_refused),
-        cmocka_unit_test(pools_that_mean_nothing_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -2,6 +2,7 @@
 /* `candidate`: what a limit may be one day, and which files are refused. */
 #include "rules/charge/candidate.h"
 #include "rules_test.h"
+#include "test.h"
 
 /* The candidate of the limit with this text behind "rate: ": as "algorithm N/W ..." and names. */
 static void expect_candidate(const char *limit, const char *expected)
@@ -25,7 +26,7 @@ static void expect_candidate(const char *limit, const char *expected)
     weir_rules_unref(rules);
 }
 
-static void what_a_candidate_does_not_say_is_as_the_limit_says_it(void **state)
+TEST("what a candidate does not say is as the limit says it")
 {
     expect_candidate("rate: 100/min, candidate: 50/min",
                      "sliding_window 50/60s b0 s1 api~candidate");
@@ -46,7 +47,7 @@ static void what_a_candidate_does_not_say_is_as_the_limit_says_it(void **state)
                      "sliding_window 50/60s b0 s1 api~candidate");
 }
 
-static void a_quota_and_a_rate_may_take_each_others_place(void **state)
+TEST("a quota and a rate may take each others place")
 {
     struct weir_rules *rules =
         test_load("limits:\n"
@@ -67,7 +68,7 @@ static void a_quota_and_a_rate_may_take_each_others_place(void **state)
     weir_rules_unref(rules);
 }
 
-static void its_checks_are_on_states_of_their_own(void **state)
+TEST("its checks are on states of their own")
 {
     struct weir_rules *rules =
         test_load("limits:\n"
@@ -92,7 +93,7 @@ static void its_checks_are_on_states_of_their_own(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_key_has_one_candidate_whatever_its_plan_counts_in(void **state)
+TEST("a key has one candidate whatever its plan counts in")
 {
     struct weir_rules *rules = test_load(
         "default_plan: free\n"
@@ -112,7 +113,7 @@ static void a_key_has_one_candidate_whatever_its_plan_counts_in(void **state)
     weir_rules_unref(rules);
 }
 
-static void candidates_that_mean_nothing_are_refused(void **state)
+TEST("candidates that mean nothing are refused")
 {
     static const char *const cases[][2] = {
         {"rate: 1/s, candidate: fast",
@@ -141,14 +142,4 @@ static void candidates_that_mean_nothing_are_refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_candidate_does_not_say_is_as_the_limit_says_it),
-        cmocka_unit_test(a_quota_and_a_rate_may_take_each_others_place),
-        cmocka_unit_test(its_checks_are_on_states_of_their_own),
-        cmocka_unit_test(a_key_has_one_candidate_whatever_its_plan_counts_in),
-        cmocka_unit_test(candidates_that_mean_nothing_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

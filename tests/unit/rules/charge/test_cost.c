@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a request costs: literals, tables of routes, attributes. */
 #include "rules_test.h"
+#include "test.h"
 
 static const char table[] = "limits:\n"
                             "- name: api\n"
@@ -16,7 +17,7 @@ static uint64_t cost_of(const struct weir_rules *rules, const char *method, cons
     return request->checks[0].cost;
 }
 
-static void the_first_route_that_matches_says_the_cost(void **state)
+TEST("the first route that matches says the cost")
 {
     struct weir_rules *rules = test_load(table);
     assert_int_equal(cost_of(rules, "GET", "/search"), 20);
@@ -32,7 +33,7 @@ static void the_first_route_that_matches_says_the_cost(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_table_changes_nothing_of_what_matches(void **state)
+TEST("a table changes nothing of what matches")
 {
     struct weir_rules *rules =
         test_load("limits:\n"
@@ -48,7 +49,7 @@ static void a_table_changes_nothing_of_what_matches(void **state)
     weir_rules_unref(rules);
 }
 
-static void the_cost_of_the_request_multiplies_and_saturates(void **state)
+TEST("the cost of the request multiplies and saturates")
 {
     struct weir_rules *rules = test_load(table);
     struct test_request *request = ASK(rules, "path", "/search");
@@ -62,7 +63,7 @@ static const char tokens[] = "limits:\n"
                              "- {name: t, key: [], rate: 1000/s,\n"
                              "   cost: {from: header.X-Tokens, default: 4, min: 1, max: 1000}}\n";
 
-static void an_attribute_says_the_cost_within_its_bounds(void **state)
+TEST("an attribute says the cost within its bounds")
 {
     struct weir_rules *rules = test_load(tokens);
     assert_int_equal(ASK(rules, "header.x-tokens", "17")->checks[0].cost, 17);
@@ -75,7 +76,7 @@ static void an_attribute_says_the_cost_within_its_bounds(void **state)
 static const char *const bad[] = {
     "", "0", "1001", "-1", "1.5", "7 ", "0x10", "1, 2", "18446744073709551617"};
 
-static void a_bad_value_is_refused_and_the_attribute_named(void **state)
+TEST("a bad value is refused and the attribute named")
 {
     struct weir_rules *rules = test_load(tokens);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -87,7 +88,7 @@ static void a_bad_value_is_refused_and_the_attribute_named(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_bad_value_may_count_as_the_default(void **state)
+TEST("a bad value may count as the default")
 {
     struct weir_rules *rules =
         test_load("limits:\n"
@@ -98,7 +99,7 @@ static void a_bad_value_may_count_as_the_default(void **state)
     weir_rules_unref(rules);
 }
 
-static void every_rate_of_a_limit_is_charged_the_same(void **state)
+TEST("every rate of a limit is charged the same")
 {
     struct weir_rules *rules =
         test_load("limits: [{name: t, key: [], rate: [9/s, 99/min], cost: {/a: 5}}]\n");
@@ -109,7 +110,7 @@ static void every_rate_of_a_limit_is_charged_the_same(void **state)
     weir_rules_unref(rules);
 }
 
-static void problems_of_costs_are_reported(void **state)
+TEST("problems of costs are reported")
 {
     static const char *const cases[][2] = {
         {"-1", "2:39: `cost` must be a whole number, not `-1`\n"},
@@ -138,17 +139,4 @@ static void problems_of_costs_are_reported(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_route_that_matches_says_the_cost),
-        cmocka_unit_test(a_table_changes_nothing_of_what_matches),
-        cmocka_unit_test(the_cost_of_the_request_multiplies_and_saturates),
-        cmocka_unit_test(an_attribute_says_the_cost_within_its_bounds),
-        cmocka_unit_test(a_bad_value_is_refused_and_the_attribute_named),
-        cmocka_unit_test(a_bad_value_may_count_as_the_default),
-        cmocka_unit_test(every_rate_of_a_limit_is_charged_the_same),
-        cmocka_unit_test(problems_of_costs_are_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -3,6 +3,7 @@
  * use. */
 #include "rules/charge/borrow.h"
 #include "rules_test.h"
+#include "test.h"
 
 #define HEADER "priority: { from: header.X-Priority }\n"
 #define LIMIT(more) "limits:\n- {name: a, key: [], rate: 100/s" more "}\n"
@@ -29,7 +30,7 @@ static struct test_request *trusted(struct test_request *test)
     return test;
 }
 
-static void what_is_wrong_is_reported(void **state)
+TEST("what is wrong is reported")
 {
     static const struct test_problem_case cases[] = {
         {LIMIT(", shed: {sheddable: 60%}"),
@@ -74,18 +75,16 @@ static void what_is_wrong_is_reported(void **state)
          "4:41: a limit with `shed` is decided exactly and cannot be leased; remove `mode`, or set "
          "it to exact\n"},
     };
-    (void)state;
     TEST_REFUSED_ALL(cases);
 }
 
-static void a_header_says_the_class_of_a_trusted_request_only(void **state)
+TEST("a header says the class of a trusted request only")
 {
     struct weir_rules *rules = test_load(
         HEADER "limits:\n"
                "- {name: a, key: [], rate: 100/s, shed: {sheddable: 60%, normal: 90%}}\n"
                "- {name: b, key: [], algorithm: gcra, rate: 10/s burst 20, shed: {sheddable: 1%}}\n"
                "- {name: c, key: [], rate: 10/s}\n");
-    (void)state;
     expect_scales(ASK(rules, "header.x-priority", "critical"), "90 0 0");
     expect_scales(trusted(ASK(rules, "header.x-priority", "critical")), "0 0 0");
     expect_scales(trusted(ASK(rules, "header.x-priority", "sheddable")), "60 1 0");
@@ -95,7 +94,7 @@ static void a_header_says_the_class_of_a_trusted_request_only(void **state)
     weir_rules_unref(rules);
 }
 
-static void plans_are_classes(void **state)
+TEST("plans are classes")
 {
     struct weir_rules *rules = test_load(
         "plans: {free: {}, pro: {}}\n"
@@ -103,14 +102,13 @@ static void plans_are_classes(void **state)
         "priority: {from: plan}\n"
         "limits: [{name: a, key: [], algorithm: leaky_bucket, queue: true, rate: 10/s, burst: 20,\n"
         "          shed: {free: 60%}}]\n");
-    (void)state;
     expect_scales(ASK(rules, "plan", "pro"), "0");
     expect_scales(ASK(rules, "plan", "free"), "60");
     expect_scales(ASK_EMPTY(rules), "60");
     weir_rules_unref(rules);
 }
 
-static void the_first_route_that_a_path_is_in_says_the_class(void **state)
+TEST("the first route that a path is in says the class")
 {
     struct weir_rules *rules = test_load(
         "priority:\n"
@@ -119,7 +117,6 @@ static void the_first_route_that_a_path_is_in_says_the_class(void **state)
         "limits:\n"
         "- {name: a, key: [], rate: [10/s, 100/min], shed: {sheddable: 30%, normal: 70%}}\n"
         "- {name: b, key: [], rate: unlimited}\n");
-    (void)state;
     expect_scales(ASK(rules, "path", "/reports/daily"), "70 70 0");
     expect_scales(ASK(rules, "path", "/reports/a/b?c"), "30 30 0");
     expect_scales(ASK(rules, "path", "/pay"), "0 0 0");
@@ -127,20 +124,19 @@ static void the_first_route_that_a_path_is_in_says_the_class(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_limit_with_a_shed_is_not_leased_where_others_are(void **state)
+TEST("a limit with a shed is not leased where others are")
 {
     struct weir_rules *rules =
         test_load("store: {redis: {url: 'redis://h', mode: leased, nodes: 3}}\n" HEADER "limits:\n"
                   "- {name: a, key: [], rate: 1000/s}\n"
                   "- {name: b, key: [], rate: 1000/s, shed: {sheddable: 60%}}\n");
-    (void)state;
     struct test_request *test = ASK_EMPTY(rules);
     assert_true((test->checks[0].flags & WEIR_CHECK_LEASED) != 0);
     assert_true((test->checks[1].flags & WEIR_CHECK_LEASED) == 0);
     weir_rules_unref(rules);
 }
 
-static void explain_names_class_and_percentage(void **state)
+TEST("explain names class and percentage")
 {
     struct weir_rules *rules =
         test_load(HEADER "limits:\n"
@@ -152,7 +148,6 @@ static void explain_names_class_and_percentage(void **state)
                  {"normal", "applies, at 100% for `normal`"}};
     struct weir_explanation explanations[2];
     char text[WEIR_EXPLANATION_TEXT_MAX];
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct test_request *test = trusted(ASK(rules, "header.x-priority", cases[i].class));
         assert_int_equal(weir_rules_explain(&test->query, test->checks, explanations), 2);
@@ -164,14 +159,13 @@ static void explain_names_class_and_percentage(void **state)
     weir_rules_unref(rules);
 }
 
-static void below_100_percent_nothing_is_borrowed(void **state)
+TEST("below 100 percent nothing is borrowed")
 {
     struct weir_rules *rules = test_load(
         HEADER "limits:\n"
                "- {name: pool, key: [], rate: 100/s, borrow: true}\n"
                "- {name: a, key: [user], rate: 10/s, pool: pool, shed: {sheddable: 60%}}\n");
     static struct weir_loans loans;
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct test_request *test =
             ASK(rules, "user", "u", "header.x-priority", i == 0 ? "normal" : "sheddable");
@@ -182,16 +176,4 @@ static void below_100_percent_nothing_is_borrowed(void **state)
     weir_rules_unref(rules);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_wrong_is_reported),
-        cmocka_unit_test(a_header_says_the_class_of_a_trusted_request_only),
-        cmocka_unit_test(plans_are_classes),
-        cmocka_unit_test(the_first_route_that_a_path_is_in_says_the_class),
-        cmocka_unit_test(a_limit_with_a_shed_is_not_leased_where_others_are),
-        cmocka_unit_test(explain_names_class_and_percentage),
-        cmocka_unit_test(below_100_percent_nothing_is_borrowed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -2,6 +2,7 @@
 /* Which of several scales counts for a request. */
 #include "rules/charge/scale.h"
 #include "rules_test.h"
+#include "test.h"
 
 static struct weir_joined_scale joined;
 
@@ -11,9 +12,8 @@ static void expect_scale(uint32_t percent, enum weir_scale_kind kind)
     assert_int_equal(joined.kind, kind);
 }
 
-static void the_smallest_scale_counts(void **state)
+TEST("the smallest scale counts")
 {
-    (void)state;
     memset(&joined, 0, sizeof joined);
     weir_rules_join_scale(&joined, 100, WEIR_SCALE_RATE, true);
     expect_scale(0, 0);
@@ -30,9 +30,8 @@ static void the_smallest_scale_counts(void **state)
     assert_int_equal(joined.alone, 0);
 }
 
-static void of_two_equal_scales_a_rate_counts(void **state)
+TEST("of two equal scales a rate counts")
 {
-    (void)state;
     memset(&joined, 0, sizeof joined);
     weir_rules_join_scale(&joined, 20, WEIR_SCALE_RESERVE, false);
     weir_rules_join_scale(&joined, 20, WEIR_SCALE_RATE, false);
@@ -67,9 +66,8 @@ static void expect_counts(struct weir_check check, unsigned percent, bool alone)
 }
 
 /* Two callers on one state: a throttled one is never better off than the others. */
-static void a_scale_that_all_have_counts_where_a_smaller_one_would_slow_nobody(void **state)
+TEST("a scale that all have counts where a smaller one would slow nobody")
 {
-    (void)state;
     expect_counts(scaled(1, 100, 100, false), 0, false);
     expect_counts(scaled(1, 20, 100, false), 20, true);
     expect_counts(scaled(1, 100, 20, false), 20, false);
@@ -83,12 +81,4 @@ static void a_scale_that_all_have_counts_where_a_smaller_one_would_slow_nobody(v
     expect_counts(scaled(1, 20, 20, false), 20, true);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_smallest_scale_counts),
-        cmocka_unit_test(of_two_equal_scales_a_rate_counts),
-        cmocka_unit_test(a_scale_that_all_have_counts_where_a_smaller_one_would_slow_nobody),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -3,13 +3,13 @@
  * their marks after a reload. */
 #include "rules/charge/settle.h"
 #include "rules_test.h"
+#include "test.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 #define LIMIT(more) "limits:\n- {name: a, key: [], rate: 100/h" more "}\n"
 
-static void what_is_wrong_is_reported(void **state)
+TEST("what is wrong is reported")
 {
-    (void)state;
     test_refused(LIMIT(", refund_on: 99"),
                  "2:46: `refund_on` takes statuses: `404`, or `5xx` for a class\n");
     test_refused(LIMIT(", refund_on: [5xx, 6xx]"),
@@ -39,9 +39,8 @@ static struct weir_check only_check(struct weir_rules *rules, struct weir_scratc
     return checks[0];
 }
 
-static void statuses_and_classes_give_back_and_others_do_not(void **state)
+TEST("statuses and classes give back and others do not")
 {
-    (void)state;
     struct weir_rules *rules =
         test_load(LIMIT(", refund_on: [5xx, 404], refund_cap: 25%, debt: 7%"));
     static struct weir_scratch scratch;
@@ -63,9 +62,8 @@ static void statuses_and_classes_give_back_and_others_do_not(void **state)
 
 /* A settlement may be made when the reservation is, and asked again until its life ends; its
  * release may be tried until the grace is over. */
-static void a_record_outlives_every_settlement_of_its_reservation(void **state)
+TEST("a record outlives every settlement of its reservation")
 {
-    (void)state;
     struct weir_rules *rules = test_load(LIMIT(""));
     for (uint64_t life = 1; life <= 3600; life++) {
         uint64_t life_ns = life * NS_PER_S, grace_ns = weir_settled_grace_ns(life_ns);
@@ -77,9 +75,8 @@ static void a_record_outlives_every_settlement_of_its_reservation(void **state)
     weir_rules_unref(rules);
 }
 
-static void the_record_of_a_short_life_is_short(void **state)
+TEST("the record of a short life is short")
 {
-    (void)state;
     struct weir_rules *rules = test_load(LIMIT(""));
     static const uint64_t lives[][2] = {{1, 600},    {60, 600},   {70, 600},   {71, 1800},
                                         {610, 1800}, {611, 7200}, {3600, 7200}};
@@ -90,9 +87,8 @@ static void the_record_of_a_short_life_is_short(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_life_that_a_clock_made_too_long_has_no_grace(void **state)
+TEST("a life that a clock made too long has no grace")
 {
-    (void)state;
     assert_int_equal(weir_settled_grace_ns(UINT64_MAX), 0);
     assert_int_equal(weir_settled_grace_ns(7140 * NS_PER_S), 0);
     assert_int_equal(weir_settled_grace_ns(7139 * NS_PER_S), NS_PER_S);
@@ -114,9 +110,8 @@ static bool is_found(const char *before, const char *after)
     return found;
 }
 
-static void a_limit_is_found_again_where_its_states_keep_their_meaning(void **state)
+TEST("a limit is found again where its states keep their meaning")
 {
-    (void)state;
     assert_true(is_found(LIMIT(""), LIMIT(", debt: 0%")));
     assert_true(is_found(LIMIT(""), "limits:\n- {name: b, key: [], rate: 1/s}\n"
                                     "- {name: a, key: [], rate: 7/h}\n"));
@@ -127,15 +122,4 @@ static void a_limit_is_found_again_where_its_states_keep_their_meaning(void **st
                          "limits:\n- {name: a, key: [], rate: 5/s, algorithm: gcra}\n"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_wrong_is_reported),
-        cmocka_unit_test(statuses_and_classes_give_back_and_others_do_not),
-        cmocka_unit_test(a_record_outlives_every_settlement_of_its_reservation),
-        cmocka_unit_test(the_record_of_a_short_life_is_short),
-        cmocka_unit_test(a_life_that_a_clock_made_too_long_has_no_grace),
-        cmocka_unit_test(a_limit_is_found_again_where_its_states_keep_their_meaning),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -2,6 +2,7 @@
 /* `warn_at`: thresholds as the rules file gives them, and the limits of their records. */
 #include "feature/webhook/rules/warn.h"
 #include "rules_test.h"
+#include "test.h"
 
 #define DAY_NS (UINT64_C(86400) * 1000000000)
 
@@ -12,7 +13,7 @@ static const struct weir_warn_at *thresholds(const struct weir_rules *rules, con
     return weir_rules_warn_at(rules, (uint32_t)rule);
 }
 
-static void a_threshold_is_one_or_a_list_in_any_order(void **state)
+TEST("a threshold is one or a list in any order")
 {
     struct weir_rules *rules =
         test_load("limits:\n"
@@ -34,7 +35,7 @@ static void a_threshold_is_one_or_a_list_in_any_order(void **state)
     weir_rules_unref(rules);
 }
 
-static void every_algorithm_that_uses_something_up_may_have_one(void **state)
+TEST("every algorithm that uses something up may have one")
 {
     struct weir_rules *rules =
         test_load("limits:\n"
@@ -50,7 +51,7 @@ static void every_algorithm_that_uses_something_up_may_have_one(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_shadow_limit_warns_of_nothing(void **state)
+TEST("a shadow limit warns of nothing")
 {
     struct weir_rules *rules =
         test_load("limits:\n- {name: a, key: [], rate: 5/s, shadow: true, warn_at: 80%}\n");
@@ -59,7 +60,7 @@ static void a_shadow_limit_warns_of_nothing(void **state)
     weir_rules_unref(rules);
 }
 
-static void what_has_nothing_to_use_up_is_refused(void **state)
+TEST("what has nothing to use up is refused")
 {
     test_refused(
         "limits:\n"
@@ -72,7 +73,7 @@ static void what_has_nothing_to_use_up_is_refused(void **state)
         "4:39: an unlimited rate never reaches a threshold: remove `warn_at`\n");
 }
 
-static void what_is_no_percentage_is_refused(void **state)
+TEST("what is no percentage is refused")
 {
     static const char *const wrong[] = {"80",    "0%",   "101%", "'%'",  "-1%",
                                         "80.5%", "80 %", "8O%",  "high", "99999999999999999999%"};
@@ -84,7 +85,7 @@ static void what_is_no_percentage_is_refused(void **state)
     }
 }
 
-static void a_list_has_one_to_four_different_ones(void **state)
+TEST("a list has one to four different ones")
 {
     static const char many[] = "`warn_at` must be a percentage of the limit, or a list of 1 to 4 "
                                "of them: [80%, 95%]\n";
@@ -99,7 +100,7 @@ static void a_list_has_one_to_four_different_ones(void **state)
                  expected);
 }
 
-static void a_threshold_is_reached_by_the_first_unit_that_makes_the_percentage(void **state)
+TEST("a threshold is reached by the first unit that makes the percentage")
 {
     assert_false(weir_warn_reached(80, 79, 100));
     assert_true(weir_warn_reached(80, 80, 100));
@@ -122,7 +123,7 @@ static int count_limit(void *context, struct weir_limit *limit, const char *name
     return 0;
 }
 
-static void records_are_made_known_only_where_something_warns(void **state)
+TEST("records are made known only where something warns")
 {
     int counted[2] = {0, 0};
     struct weir_rules *rules = test_load("limits:\n- {name: a, key: [], rate: 5/s}\n");
@@ -135,7 +136,7 @@ static void records_are_made_known_only_where_something_warns(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_record_outlives_its_period_and_not_by_much(void **state)
+TEST("a record outlives its period and not by much")
 {
     struct weir_rules *rules =
         test_load("limits:\n- {name: a, key: [], rate: 5/s, warn_at: 80%}\n");
@@ -161,18 +162,4 @@ static void a_record_outlives_its_period_and_not_by_much(void **state)
     weir_rules_unref(rules);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_threshold_is_one_or_a_list_in_any_order),
-        cmocka_unit_test(every_algorithm_that_uses_something_up_may_have_one),
-        cmocka_unit_test(a_shadow_limit_warns_of_nothing),
-        cmocka_unit_test(what_has_nothing_to_use_up_is_refused),
-        cmocka_unit_test(what_is_no_percentage_is_refused),
-        cmocka_unit_test(a_list_has_one_to_four_different_ones),
-        cmocka_unit_test(a_threshold_is_reached_by_the_first_unit_that_makes_the_percentage),
-        cmocka_unit_test(records_are_made_known_only_where_something_warns),
-        cmocka_unit_test(a_record_outlives_its_period_and_not_by_much),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

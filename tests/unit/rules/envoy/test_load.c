@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading Envoy's configuration: every error with the original's text, and what is no error. */
 #include "envoy_test.h"
+#include "test.h"
 
 #define DESCRIPTOR(text) "domain: d\ndescriptors:\n- " text "\n"
 
-static void yaml_that_does_not_parse(void **state)
+TEST("yaml that does not parse")
 {
-    (void)state;
     REFUSED("1.yaml: error loading config file: yaml: line 2: found unexpected end of stream",
             "'''\n");
     REFUSED("1.yaml: error loading config file: yaml: line 3: did not find expected key",
@@ -19,9 +19,8 @@ static void yaml_that_does_not_parse(void **state)
             "domain: \x01\n");
 }
 
-static void values_of_another_type(void **state)
+TEST("values of another type")
 {
-    (void)state;
     REFUSED("1.yaml: error loading config file: yaml: unmarshal errors:\n"
             "  line 5: cannot unmarshal !!str `many` into uint32\n"
             "  line 7: cannot unmarshal !!int `-1` into uint32\n"
@@ -47,9 +46,8 @@ static void values_of_another_type(void **state)
             DESCRIPTOR("key: a\n  metadata: x"));
 }
 
-static void keys_that_are_not_known(void **state)
+TEST("keys that are not known")
 {
-    (void)state;
     REFUSED("1.yaml: config error, key is not of type string: 0.25", "0.25: a\n");
     REFUSED("1.yaml: config error, key is not of type string: 7", "domain: d\n7: a\n");
     REFUSED("1.yaml: config error, key is not of type string: true", "yes: a\n");
@@ -70,9 +68,8 @@ static void keys_that_are_not_known(void **state)
     REFUSED("1.yaml: error checking config", DESCRIPTOR("key: a\n  value: .inf"));
 }
 
-static void descriptors_that_make_no_sense(void **state)
+TEST("descriptors that make no sense")
 {
-    (void)state;
     REFUSED("1.yaml: config file cannot have empty domain", "descriptors: []\n");
     REFUSED("1.yaml: config file cannot have empty domain", "");
     REFUSED("1.yaml: config file cannot have empty domain", "--- \n...\ndomain: late\n");
@@ -105,9 +102,8 @@ static void descriptors_that_make_no_sense(void **state)
             DESCRIPTOR("key: a\n  value: !!int many"));
 }
 
-static void a_file_that_is_merged_twice(void **state)
+TEST("a file that is merged twice")
 {
-    (void)state;
     const struct weir_envoy_options merge = {.merge_domains = true};
     const char *text = "domain: test-domain\ndescriptors:\n"
                        "- { key: key1, value: value1, rate_limit: { unit: day } }\n";
@@ -116,18 +112,16 @@ static void a_file_that_is_merged_twice(void **state)
                        (const char *const[]){text, text, NULL});
 }
 
-static void an_error_names_its_file_with_the_prefix(void **state)
+TEST("an error names its file with the prefix")
 {
-    (void)state;
     const struct weir_envoy_options options = {.name_prefix = "config."};
     envoy_refused_with(&options, "config.1.yaml: config file cannot have empty domain",
                        (const char *const[]){"", NULL});
 }
 
 /* The YAML of all files is read before the limits of the first are looked at. */
-static void yaml_errors_come_before_those_of_limits(void **state)
+TEST("yaml errors come before those of limits")
 {
-    (void)state;
     REFUSED("2.yaml: config error, unknown key 'x'", "descriptors: []\n", "x: y\n");
 }
 
@@ -136,9 +130,8 @@ static void accept(const char *text)
     weir_envoy_unref(envoy_load(text, &envoy_defaults));
 }
 
-static void what_the_original_takes_too(void **state)
+TEST("what the original takes too")
 {
-    (void)state;
     accept("domain: d\n");
     accept("domain: d\ndescriptors:\n");
     accept("---\ndomain: d\n---\nrubbish: [\n");
@@ -155,9 +148,8 @@ static void what_the_original_takes_too(void **state)
 }
 
 /* Defect 15 of the original: it says nothing of that. */
-static void keys_in_the_wrong_place_are_reported(void **state)
+TEST("keys in the wrong place are reported")
 {
-    (void)state;
     struct weir_envoy *envoy = envoy_load("domain: d\n"
                                           "shadow_mode: true\n"
                                           "descriptors:\n"
@@ -182,11 +174,10 @@ static void keys_in_the_wrong_place_are_reported(void **state)
 }
 
 /* The original says nothing of these, either. */
-static void documents_behind_the_first_one_are_reported(void **state)
+TEST("documents behind the first one are reported")
 {
     static const char first[] = "domain: d\ndescriptors: [ { key: a } ]\n";
     char text[256];
-    (void)state;
     struct weir_envoy *envoy = envoy_load(first, &envoy_defaults);
     assert_null(weir_envoy_warning(envoy, 0));
     weir_envoy_unref(envoy);
@@ -203,9 +194,8 @@ static void documents_behind_the_first_one_are_reported(void **state)
     weir_envoy_unref(envoy);
 }
 
-static void aliases_and_merges(void **state)
+TEST("aliases and merges")
 {
-    (void)state;
     struct envoy_server *server = envoy_start("domain: d\ndescriptors:\n"
                                               "- key: a\n"
                                               "  rate_limit: &l { unit: minute, "
@@ -225,9 +215,8 @@ static void aliases_and_merges(void **state)
 }
 
 /* Each alias doubles what it stands for. */
-static void hostile_aliases_are_refused(void **state)
+TEST("hostile aliases are refused")
 {
-    (void)state;
     char text[4096] = "domain: d\ndescriptors:\n- key: a0\n  descriptors: &a0 [ { key: x } ]\n";
     size_t used = strlen(text);
     for (int i = 1; i < 25; i++) {
@@ -239,9 +228,8 @@ static void hostile_aliases_are_refused(void **state)
     REFUSED("1.yaml: error loading config file: yaml: document contains excessive aliasing", text);
 }
 
-static void levels_that_are_too_deep_are_refused(void **state)
+TEST("levels that are too deep are refused")
 {
-    (void)state;
     char text[65536] = "domain: d\n";
     size_t used = strlen(text);
     for (int i = 0; i < 70; i++) {
@@ -251,9 +239,8 @@ static void levels_that_are_too_deep_are_refused(void **state)
     REFUSED("1.yaml: error loading config file: nested deeper than 128", text);
 }
 
-static void the_dump_is_that_of_rlconfig(void **state)
+TEST("the dump is that of rlconfig")
 {
-    (void)state;
     char text[512];
     struct weir_envoy *envoy =
         envoy_load("domain: d\ndescriptors:\n"
@@ -281,9 +268,8 @@ static void the_dump_is_that_of_rlconfig(void **state)
 #define WEIR(text)                                                                                 \
     DESCRIPTOR("key: a\n  rate_limit: { unit: minute, requests_per_unit: 10 }\n  weir: " text)
 
-static void weirs_own_key_is_checked_strictly(void **state)
+TEST("weirs own key is checked strictly")
 {
-    (void)state;
     REFUSED("1.yaml: weir: line 5: unknown key `algoritm`; did you mean `algorithm`?",
             WEIR("{ algoritm: gcra }"));
     REFUSED("1.yaml: weir: line 5: unknown key `unit`", WEIR("{ unit: day }"));
@@ -333,24 +319,4 @@ static void weirs_own_key_is_checked_strictly(void **state)
             DESCRIPTOR("key: a\n  algorithm: gcra"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(yaml_that_does_not_parse),
-        cmocka_unit_test(values_of_another_type),
-        cmocka_unit_test(keys_that_are_not_known),
-        cmocka_unit_test(descriptors_that_make_no_sense),
-        cmocka_unit_test(a_file_that_is_merged_twice),
-        cmocka_unit_test(an_error_names_its_file_with_the_prefix),
-        cmocka_unit_test(yaml_errors_come_before_those_of_limits),
-        cmocka_unit_test(what_the_original_takes_too),
-        cmocka_unit_test(keys_in_the_wrong_place_are_reported),
-        cmocka_unit_test(documents_behind_the_first_one_are_reported),
-        cmocka_unit_test(aliases_and_merges),
-        cmocka_unit_test(hostile_aliases_are_refused),
-        cmocka_unit_test(levels_that_are_too_deep_are_refused),
-        cmocka_unit_test(the_dump_is_that_of_rlconfig),
-        cmocka_unit_test(weirs_own_key_is_checked_strictly),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -2,6 +2,7 @@
 /* Which limit a descriptor meets, and under which key it is counted: the original's cases, in its
  * order, by the numbers of docs/envoy.md's list. */
 #include "envoy_test.h"
+#include "test.h"
 
 static const char config_a[] =
     "domain: test-domain\n"
@@ -45,9 +46,8 @@ static void expect_stat(struct envoy_server *server, const char *expected)
     assert_string_equal(envoy_stat_of(server), expected);
 }
 
-static void descriptors_meet_their_limits(void **state)
+TEST("descriptors meet their limits")
 {
-    (void)state;
     struct envoy_server *server = envoy_start(config_a, &envoy_defaults);
     assert_string_equal(ASK(server, "foo_domain", "key1=value1"), NONE); /* 1 */
     assert_true(server->plan.unknown_domain);
@@ -85,9 +85,8 @@ static void descriptors_meet_their_limits(void **state)
     envoy_stop(server);
 }
 
-static void entries_are_reported_apart_as_they_stand(void **state)
+TEST("entries are reported apart as they stand")
 {
-    (void)state;
     struct envoy_server *server = envoy_start(config_a, &envoy_defaults);
     assert_string_equal(ASK(server, "test-domain", "subkey1=subvalue1,key1=value1"), NONE);
     assert_string_equal(ASK(server, "test-domain", "KEY2=value2"), NONE);
@@ -108,9 +107,8 @@ static const char *ask_override(struct envoy_server *server, const char *domain,
     return err < 0 ? server->reason.text : envoy_show(server);
 }
 
-static void an_override_needs_no_configuration(void **state)
+TEST("an override needs no configuration")
 {
-    (void)state;
     struct envoy_server *server = envoy_start(config_a, &envoy_defaults);
     const char *descriptor = "key1=value1,subkey1=something";
     assert_string_equal(ask_override(server, "foo_domain", descriptor, 10, WEIR_ENVOY_DAY),
@@ -139,9 +137,8 @@ static void an_override_needs_no_configuration(void **state)
 }
 
 /* Defect 1 of the original: an override without a unit ends its process. */
-static void an_override_without_a_unit_is_an_error_of_that_call(void **state)
+TEST("an override without a unit is an error of that call")
 {
-    (void)state;
     struct envoy_server *server = envoy_start(config_a, &envoy_defaults);
     assert_string_equal(ask_override(server, "test-domain", "a=b", 1, WEIR_ENVOY_UNKNOWN),
                         "descriptor 0: its limit has an unknown unit of time: 0");
@@ -153,9 +150,8 @@ static void an_override_without_a_unit_is_an_error_of_that_call(void **state)
     envoy_stop(server);
 }
 
-static void domains_of_several_files_are_merged(void **state)
+TEST("domains of several files are merged")
 {
-    (void)state;
     const struct weir_envoy_options merge = {.merge_domains = true};
     struct weir_envoy_error error;
     struct envoy_server *server = envoy_start("domain: x\n", &merge);
@@ -194,9 +190,8 @@ static const char config_wild[] =
     "  - { key: order, value: '*b', rate_limit: { unit: minute, requests_per_unit: 2 } }\n"
     "  - { key: 'pre*', rate_limit: { unit: minute, requests_per_unit: 7 } }\n";
 
-static void patterns_match_whole_values(void **state)
+TEST("patterns match whole values")
 {
-    (void)state;
     struct envoy_server *server = envoy_start(config_wild, &envoy_defaults);
     assert_string_equal(ASK(server, "d", "wild=foo1"), "OK: OK 20/MINUTE 26s 19"); /* 36 */
     expect_stat(server, "d.wild_foo*");
@@ -225,9 +220,8 @@ static void patterns_match_whole_values(void **state)
     envoy_stop(server);
 }
 
-static void patterns_are_tried_in_their_order(void **state)
+TEST("patterns are tried in their order")
 {
-    (void)state;
     struct envoy_server *server = envoy_start(config_wild, &envoy_defaults);
     assert_string_equal(ASK(server, "d", "order=ab", "order=bb"),
                         "OK: OK 1/MINUTE 26s 0; OK 2/MINUTE 26s 1");
@@ -241,9 +235,8 @@ static void patterns_are_tried_in_their_order(void **state)
     envoy_stop(server);
 }
 
-static void a_taken_node_is_not_taken_back(void **state)
+TEST("a taken node is not taken back")
 {
-    (void)state;
     struct envoy_server *server = envoy_start(
         "domain: d\ndescriptors:\n"
         "- { key: a, value: b, descriptors: [ { key: x, value: y,"
@@ -257,9 +250,8 @@ static void a_taken_node_is_not_taken_back(void **state)
 }
 
 /* A key `a_b` is the rule of key `a` with the value `b`, as in the original … */
-static void composite_keys_name_the_same_rule(void **state)
+TEST("composite keys name the same rule")
 {
-    (void)state;
     struct envoy_server *server = envoy_start("domain: d\ndescriptors:\n- { key: a_b, rate_limit: "
                                               "{ unit: minute, requests_per_unit: 9 } }\n"
                                               "- { key: c, rate_limit: { unit: minute, "
@@ -275,9 +267,8 @@ static void composite_keys_name_the_same_rule(void **state)
     envoy_stop(server);
 }
 
-static void domains_and_keys_never_share_a_counter(void **state)
+TEST("domains and keys never share a counter")
 {
-    (void)state;
     const struct weir_envoy_options defaults = {0};
     struct weir_envoy_error error;
     struct envoy_server *server = envoy_start("domain: x\n", &defaults);
@@ -296,9 +287,8 @@ static void domains_and_keys_never_share_a_counter(void **state)
 
 /* --- share_threshold -------------------------------------------------------------------------- */
 
-static void values_share_where_the_level_says_so(void **state)
+TEST("values share where the level says so")
 {
-    (void)state;
     struct envoy_server *server =
         envoy_start("domain: d\ndescriptors:\n"
                     "- { key: files, value: files/*, share_threshold: true,"
@@ -325,9 +315,8 @@ static void values_share_where_the_level_says_so(void **state)
     envoy_stop(server);
 }
 
-static void levels_share_each_for_itself(void **state)
+TEST("levels share separately")
 {
-    (void)state;
     struct envoy_server *server = envoy_start(
         "domain: d\ndescriptors:\n"
         "- { key: parent, descriptors: [ { key: files, value: nested/*, share_threshold: true,"
@@ -353,9 +342,8 @@ static void levels_share_each_for_itself(void **state)
     envoy_stop(server);
 }
 
-static void shared_patterns_stand_in_keys_of_counters(void **state)
+TEST("shared patterns are in keys of counters")
 {
-    (void)state;
     struct envoy_server *server = envoy_start(
         "domain: d\ndescriptors:\n"
         "- { key: s, value: a*, share_threshold: true, value_to_metric: true,"
@@ -383,9 +371,8 @@ static void shared_patterns_stand_in_keys_of_counters(void **state)
 
 /* --- Keys of counters ------------------------------------------------------------------------- */
 
-static void values_stand_in_keys_of_counters_where_asked_for(void **state)
+TEST("values are in keys of counters where asked for")
 {
-    (void)state;
     struct envoy_server *server = envoy_start(
         "domain: d\ndescriptors:\n"
         "- key: route\n  value_to_metric: true\n  descriptors:\n"
@@ -452,9 +439,8 @@ static void expect_key(struct envoy_server *server, const char *descriptor, cons
     }
 }
 
-static void texts_of_keys_are_the_same_on_all_nodes(void **state)
+TEST("texts of keys are the same on all nodes")
 {
-    (void)state;
     const struct weir_envoy_options shared = {.shared = true};
     struct envoy_server *server =
         envoy_start("domain: d\ndescriptors:\n"
@@ -471,9 +457,8 @@ static void texts_of_keys_are_the_same_on_all_nodes(void **state)
     envoy_stop(server);
 }
 
-static void long_values_have_keys_of_their_own(void **state)
+TEST("long values have keys of their own")
 {
-    (void)state;
     const struct weir_envoy_options shared = {.shared = true};
     static const uint64_t secret[2] = {1, 2};
     char text[5000], other[5000];
@@ -512,9 +497,8 @@ static void expect_counter(struct envoy_server *server, const char *descriptor, 
     assert_memory_equal(check.key.data, expected, check.key.size);
 }
 
-static void counters_of_the_original_have_its_keys(void **state)
+TEST("counters of the original have its keys")
 {
-    (void)state;
     const char *text =
         "domain: domain\ndescriptors:\n"
         "- { key: key, rate_limit: { unit: second, requests_per_unit: 10 } }\n"
@@ -548,9 +532,8 @@ static void counters_of_the_original_have_its_keys(void **state)
 }
 
 /* What the original does not have is in keys of weir's own, in decisions of its own. */
-static void other_limits_stand_beside_those_counters(void **state)
+TEST("other limits are beside those counters")
 {
-    (void)state;
     const struct weir_envoy_options options = {.redis_compat = true, .shared = true};
     struct envoy_server *server =
         envoy_start("domain: d\ndescriptors:\n"
@@ -572,27 +555,4 @@ static void other_limits_stand_beside_those_counters(void **state)
     envoy_stop(server);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(descriptors_meet_their_limits),
-        cmocka_unit_test(entries_are_reported_apart_as_they_stand),
-        cmocka_unit_test(an_override_needs_no_configuration),
-        cmocka_unit_test(an_override_without_a_unit_is_an_error_of_that_call),
-        cmocka_unit_test(domains_of_several_files_are_merged),
-        cmocka_unit_test(patterns_match_whole_values),
-        cmocka_unit_test(patterns_are_tried_in_their_order),
-        cmocka_unit_test(a_taken_node_is_not_taken_back),
-        cmocka_unit_test(composite_keys_name_the_same_rule),
-        cmocka_unit_test(domains_and_keys_never_share_a_counter),
-        cmocka_unit_test(values_share_where_the_level_says_so),
-        cmocka_unit_test(levels_share_each_for_itself),
-        cmocka_unit_test(shared_patterns_stand_in_keys_of_counters),
-        cmocka_unit_test(values_stand_in_keys_of_counters_where_asked_for),
-        cmocka_unit_test(texts_of_keys_are_the_same_on_all_nodes),
-        cmocka_unit_test(long_values_have_keys_of_their_own),
-        cmocka_unit_test(counters_of_the_original_have_its_keys),
-        cmocka_unit_test(other_limits_stand_beside_those_counters),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

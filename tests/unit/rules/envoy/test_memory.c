@@ -2,6 +2,7 @@
 /* Envoy's configuration without memory: each allocation of a load in turn fails cleanly; a request
  * needs none. (Leaks are the sanitizer's to find.) */
 #include "envoy_test.h"
+#include "test.h"
 
 #include "failing_memory.h"
 
@@ -20,7 +21,7 @@ static const char config[] =
     "- { key: c, value: *v, shadow_mode: true, rate_limit: { unlimited: true, unit: day2 } }\n"
     "- { key: e, rate_limit: { unit: minute, requests_per_unit: 5, shadow_mode: true } }\n";
 
-static void a_load_fails_cleanly_at_every_allocation(void **state)
+TEST("a load fails cleanly at every allocation")
 {
     const struct weir_envoy_file files[] = {{"1.yaml", config, sizeof(config) - 1},
                                             {"2.yaml", config, sizeof(config) - 1}};
@@ -29,7 +30,6 @@ static void a_load_fails_cleanly_at_every_allocation(void **state)
     struct weir_envoy *envoy;
     struct weir_envoy_error error;
     long successes = 0;
-    (void)state;
     for (int err = WEIR_ERR_MEMORY; err != 0; successes++) {
         failing_memory_after(successes);
         err = weir_envoy_parse(&envoy, files, 1, &options, &error);
@@ -52,7 +52,7 @@ static void a_load_fails_cleanly_at_every_allocation(void **state)
     assert_string_equal(error.text, "config.2.yaml: duplicate domain 'd' in config file");
 }
 
-static void a_request_allocates_nothing(void **state)
+TEST("a request allocates nothing")
 {
     static const uint64_t secret[2] = {1, 2};
     const struct weir_envoy_options options = {
@@ -61,7 +61,6 @@ static void a_request_allocates_nothing(void **state)
     struct weir_outcome outcomes[WEIR_CHECKS_MAX] = {{0}};
     struct envoy_server *server = envoy_start(config, &options);
     long first;
-    (void)state;
     envoy_request(server, "d",
                   (const char *const[]){"a=xyz,b=long", "c=x1", "e=1", "none=1", NULL});
     server->memory = malloc(weir_envoy_plan_size(server->envoy, &server->request));
@@ -84,11 +83,4 @@ static void a_request_allocates_nothing(void **state)
     envoy_stop(server);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_load_fails_cleanly_at_every_allocation),
-        cmocka_unit_test(a_request_allocates_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

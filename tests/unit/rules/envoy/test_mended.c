@@ -2,6 +2,7 @@
 /* What envoyproxy/ratelimit gets wrong, and weir does not: each was seen in the original, run
  * beside it. docs/envoy.md lists them. */
 #include "envoy_test.h"
+#include "test.h"
 
 static const char *ask_with(struct envoy_server *server, const char *descriptor, uint64_t hits,
                             uint32_t requests, uint32_t unit)
@@ -17,9 +18,8 @@ static const char *ask_with(struct envoy_server *server, const char *descriptor,
 }
 
 /* A counter there is called by the second in which its window begins, and not by its unit. */
-static void limits_of_several_units_that_begin_together_have_a_counter_each(void **state)
+TEST("limits of several units that begin together have a counter each")
 {
-    (void)state;
     struct envoy_server *server = envoy_start(
         "domain: d\ndescriptors:\n- key: k\n  rate_limit: {unit: minute, requests_per_unit: 20}\n",
         &envoy_defaults);
@@ -39,9 +39,8 @@ static void limits_of_several_units_that_begin_together_have_a_counter_each(void
 }
 
 /* The local cache there keeps that a key is over its limit, and not which limit that was. */
-static void a_raised_limit_counts_at_once_with_the_local_cache(void **state)
+TEST("a raised limit counts at once with the local cache")
 {
-    (void)state;
     static const char low[] = "domain: d\ndescriptors:\n- key: k\n  rate_limit: {unit: hour, "
                               "requests_per_unit: 2}\n",
                       high[] = "domain: d\ndescriptors:\n- key: k\n  rate_limit: {unit: hour, "
@@ -59,9 +58,8 @@ static void a_raised_limit_counts_at_once_with_the_local_cache(void **state)
 }
 
 /* There they reach Redis as negative numbers, which give back what was used. */
-static void hits_of_2_to_the_63_and_more_give_nothing_back(void **state)
+TEST("hits of 2 to the 63 and more give nothing back")
 {
-    (void)state;
     static const uint64_t hits[] = {UINT64_MAX - 2, UINT64_MAX, UINT64_C(1) << 63,
                                     (UINT64_C(1) << 63) - 1};
     for (size_t i = 0; i < sizeof(hits) / sizeof(hits[0]); i++) {
@@ -77,12 +75,4 @@ static void hits_of_2_to_the_63_and_more_give_nothing_back(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits_of_several_units_that_begin_together_have_a_counter_each),
-        cmocka_unit_test(a_raised_limit_counts_at_once_with_the_local_cache),
-        cmocka_unit_test(hits_of_2_to_the_63_and_more_give_nothing_back),
-    };
-    return cmocka_run_group_tests_name("rules/envoy_mended", tests, NULL, NULL);
-}
+RUN_TESTS()

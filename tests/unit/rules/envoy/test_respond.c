@@ -2,6 +2,7 @@
 /* What Envoy gets and what is counted: the original's cases by the numbers of its list, and
  * where weir does better. */
 #include "envoy_test.h"
+#include "test.h"
 
 /* One descriptor with a limit, by its unit, number, and whatever else. */
 #define RULE(key, unit, requests, more)                                                            \
@@ -37,9 +38,8 @@ static void expect_counts(struct envoy_server *server, const char *expected)
 
 /* --- Counting --------------------------------------------------------------------------------- */
 
-static void a_limit_is_used_up_and_then_over(void **state)
+TEST("a limit is used up and then over")
 {
-    (void)state;
     struct envoy_server *server =
         envoy_start(CONFIG(RULE("key2", "minute", "20", "")), &envoy_defaults);
     for (unsigned i = 1; i <= 25; i++) { /* 55 */
@@ -57,9 +57,8 @@ static void a_limit_is_used_up_and_then_over(void **state)
     envoy_stop(server);
 }
 
-static void what_the_local_cache_would_have_known(void **state)
+TEST("what the local cache would have known")
 {
-    (void)state;
     const struct weir_envoy_options options = {.count_local = true};
     struct envoy_server *server = envoy_start(CONFIG(RULE("key2", "minute", "20", "")), &options);
     for (unsigned i = 1; i <= 25; i++) { /* 56 */
@@ -72,9 +71,8 @@ static void what_the_local_cache_would_have_known(void **state)
     envoy_stop(server);
 }
 
-static void each_descriptor_stands_for_itself(void **state)
+TEST("each descriptor stands for itself")
 {
-    (void)state;
     struct envoy_server *server = envoy_start(
         CONFIG(RULE("key2", "minute", "20", "") RULE("key3", "hour", "10", "")), &envoy_defaults);
     for (unsigned i = 1; i <= 15; i++) { /* 57 */
@@ -91,9 +89,8 @@ static void each_descriptor_stands_for_itself(void **state)
     envoy_stop(server);
 }
 
-static void a_request_over_limit_charges_nothing_where_asked_for(void **state)
+TEST("a request over limit charges nothing where asked for")
 {
-    (void)state;
     const struct weir_envoy_options stop = {.charge_if_allowed = true};
     struct envoy_server *server =
         envoy_start(CONFIG(RULE("key2", "minute", "20", "") RULE("key3", "hour", "10", "")), &stop);
@@ -122,9 +119,8 @@ static void a_request_over_limit_charges_nothing_where_asked_for(void **state)
     envoy_stop(server);
 }
 
-static void hits_that_cross_a_line_count_beyond_it(void **state)
+TEST("hits that cross a line count beyond it")
 {
-    (void)state;
     static const struct {
         const char *limit;
         uint32_t before, hits;
@@ -158,9 +154,8 @@ static void hits_that_cross_a_line_count_beyond_it(void **state)
     }
 }
 
-static void hits_of_a_descriptor_go_before_those_of_the_request(void **state)
+TEST("hits of a descriptor go before those of the request")
 {
-    (void)state;
     struct envoy_server *server = envoy_start(
         CONFIG(RULE("a", "hour", "10", "") RULE("b", "hour", "10", "")), &envoy_defaults);
     assert_string_equal(send_hits(server, (const char *const[]){"a=x", "b=x", NULL},
@@ -180,9 +175,8 @@ static void hits_of_a_descriptor_go_before_those_of_the_request(void **state)
     envoy_stop(server);
 }
 
-static void the_same_descriptor_twice_counts_twice(void **state)
+TEST("the same descriptor twice counts twice")
 {
-    (void)state;
     struct envoy_server *server = envoy_start(CONFIG(RULE("a", "hour", "3", "")), &envoy_defaults);
     assert_string_equal(ASK(server, "d", "a=x", "a=x"), "OK: OK 3/HOUR 2366s 2; OK 3/HOUR 2366s 1");
     assert_string_equal(ASK(server, "d", "a=x", "a=x"),
@@ -190,9 +184,8 @@ static void the_same_descriptor_twice_counts_twice(void **state)
     envoy_stop(server);
 }
 
-static void the_ends_of_the_range(void **state)
+TEST("the ends of the range")
 {
-    (void)state;
     struct envoy_server *server =
         envoy_start(CONFIG(RULE("all", "second", "4294967295", "") RULE("none", "second", "0", "")),
                     &envoy_defaults);
@@ -209,9 +202,8 @@ static void the_ends_of_the_range(void **state)
     envoy_stop(server);
 }
 
-static void windows_end_where_the_epoch_puts_them(void **state)
+TEST("windows end where the epoch puts them")
 {
-    (void)state;
     static const struct {
         uint64_t now_s;
         const char *unit;
@@ -236,9 +228,8 @@ static void windows_end_where_the_epoch_puts_them(void **state)
     }
 }
 
-static void hits_can_be_given_back(void **state)
+TEST("hits can be given back")
 {
-    (void)state;
     struct envoy_server *server = envoy_start(CONFIG(RULE("a", "hour", "10", "")), &envoy_defaults);
     send_with(server, 7, "a=x");
     envoy_request(server, "d", (const char *const[]){"a=x", "a=x", NULL});
@@ -263,9 +254,8 @@ static void hits_can_be_given_back(void **state)
 
 /* --- Shadow, quota ---------------------------------------------------------------------------- */
 
-static void a_rule_in_shadow_is_counted_and_passes(void **state)
+TEST("a rule in shadow is counted and passes")
 {
-    (void)state;
     struct envoy_server *server =
         envoy_start(CONFIG(RULE("a", "hour", "1", ", shadow_mode: true") RULE("b", "hour", "1", "")
                                RULE("a, value: v", "hour", "1", "")),
@@ -283,9 +273,8 @@ static void a_rule_in_shadow_is_counted_and_passes(void **state)
     envoy_stop(server);
 }
 
-static void the_whole_service_in_shadow(void **state)
+TEST("the whole service in shadow")
 {
-    (void)state;
     const struct weir_envoy_options options = {.shadow_mode = true};
     struct envoy_server *server = envoy_start(CONFIG(RULE("a", "hour", "1", "")), &options);
     ASK(server, "d", "a=x");
@@ -303,9 +292,8 @@ static uint8_t overall(struct envoy_server *server, const char *const *descripto
 }
 #define OVERALL(server, ...) overall(server, (const char *const[]){__VA_ARGS__, NULL})
 
-static void quotas_are_over_when_all_are(void **state)
+TEST("quotas are over when all are")
 {
-    (void)state;
     struct envoy_server *server =
         envoy_start(CONFIG(RULE("r", "hour", "1", "") RULE("q1", "hour", "1", ", quota_mode: true")
                                RULE("q2", "hour", "2", ", quota_mode: true")),
@@ -327,9 +315,8 @@ static void quotas_are_over_when_all_are(void **state)
     envoy_stop(server);
 }
 
-static void quota_mode_for_all(void **state)
+TEST("quota mode for all")
 {
-    (void)state;
     const struct weir_envoy_options options = {.quota_mode = true};
     const struct weir_envoy_options both = {.quota_mode = true, .shadow_mode = true};
     const char *config = CONFIG(RULE("a", "hour", "1", "") RULE("b", "hour", "1", ""));
@@ -347,9 +334,8 @@ static void quota_mode_for_all(void **state)
     envoy_stop(server);
 }
 
-static void a_peek_before_and_a_debit_after(void **state)
+TEST("a peek before and a debit after")
 {
-    (void)state;
     struct envoy_server *server =
         envoy_start(CONFIG(RULE("a", "minute", "2", ", quota_mode: true")), &envoy_defaults);
     for (int i = 1; i <= 4; i++) { /* 88 */
@@ -363,9 +349,8 @@ static void a_peek_before_and_a_debit_after(void **state)
 
 /* --- replaces --------------------------------------------------------------------------------- */
 
-static void a_limit_replaces_others_by_name(void **state)
+TEST("a limit replaces others by name")
 {
-    (void)state;
     struct envoy_server *server =
         envoy_start(CONFIG("- { key: banned, rate_limit: { name: banned_limit, unit: minute,"
                            " requests_per_unit: 0 } }\n"
@@ -407,9 +392,8 @@ static const char *show_headers(struct envoy_server *server)
     return server->text;
 }
 
-static void headers_tell_of_the_nearest_limit(void **state)
+TEST("headers tell of the nearest limit")
 {
-    (void)state;
     const struct weir_envoy_options options = {.headers = true};
     const struct weir_envoy_options named = {.headers = true,
                                              .limit_header = "A-Ratelimit-Limit",
@@ -458,9 +442,8 @@ static const char *show_action(struct envoy_server *server)
     return server->text;
 }
 
-static void a_mark_tells_the_upstream_and_the_client_from_its_percentage_on(void **state)
+TEST("a mark tells the upstream and the client from its percentage on")
 {
-    (void)state;
     const char *config =
         CONFIG(RULE("a", "minute", "10", ", weir: { mark: 80% }") RULE("b", "hour", "5", "")
                    RULE("s", "hour", "1", ", shadow_mode: true, weir: { mark: 50% }")
@@ -525,9 +508,8 @@ static const char *show_metadata(struct envoy_server *server)
     return server->text;
 }
 
-static void metadata_of_what_passed_is_reported(void **state)
+TEST("metadata of what passed is reported")
 {
-    (void)state;
     const struct weir_envoy_options options = {.dynamic_metadata = true};
     struct envoy_server *server =
         envoy_start(CONFIG(RULE("a", "hour", "1",
@@ -566,9 +548,8 @@ static void metadata_of_what_passed_is_reported(void **state)
 }
 
 /* Defect 5 of the original: metadata is lost there where a metric has values in its name. */
-static void metadata_stays_where_metrics_have_values(void **state)
+TEST("metadata stays where metrics have values")
 {
-    (void)state;
     const struct weir_envoy_options options = {.dynamic_metadata = true};
     struct envoy_server *server = envoy_start(
         CONFIG(RULE("a", "hour", "9", ", detailed_metric: true, metadata: { m: 1 }")
@@ -582,9 +563,8 @@ static void metadata_stays_where_metrics_have_values(void **state)
 }
 
 /* Defect 6: unlimited rules leave no trace there. */
-static void unlimited_rules_are_counted(void **state)
+TEST("unlimited rules are counted")
 {
-    (void)state;
     struct envoy_server *server =
         envoy_start(CONFIG("- { key: u, rate_limit: { unlimited: true } }\n"), &envoy_defaults);
     send_with(server, 5, "u=x");
@@ -594,9 +574,8 @@ static void unlimited_rules_are_counted(void **state)
 
 /* --- Errors ----------------------------------------------------------------------------------- */
 
-static void requests_that_are_refused(void **state)
+TEST("requests that are refused")
 {
-    (void)state;
     struct envoy_server *server = envoy_start(CONFIG(RULE("a", "hour", "9", "")), &envoy_defaults);
     envoy_request(server, "", (const char *const[]){"a=1", NULL}); /* 92 */
     assert_int_equal(envoy_send(server), WEIR_ERR_SYNTAX);
@@ -612,9 +591,8 @@ static void requests_that_are_refused(void **state)
     envoy_stop(server);
 }
 
-static void a_store_that_fails_is_an_error_unless_the_rule_says_else(void **state)
+TEST("a store that fails is an error unless the rule says else")
 {
-    (void)state;
     struct envoy_server *server =
         envoy_start(CONFIG(RULE("a", "hour", "9", "")
                                RULE("b", "hour", "9", ", weir: { on_store_error: local }")),
@@ -629,9 +607,8 @@ static void a_store_that_fails_is_an_error_unless_the_rule_says_else(void **stat
     envoy_stop(server);
 }
 
-static void many_descriptors_take_several_decisions(void **state)
+TEST("many descriptors take several decisions")
 {
-    (void)state;
     static struct weir_envoy_descriptor many[WEIR_ENVOY_DESCRIPTORS_MAX];
     struct weir_envoy_entry entry = {{"a", 1}, {"x", 1}};
     struct envoy_server *server =
@@ -652,9 +629,8 @@ static void many_descriptors_take_several_decisions(void **state)
 
 /* --- The key `weir` --------------------------------------------------------------------------- */
 
-static void other_algorithms(void **state)
+TEST("other algorithms")
 {
-    (void)state;
     struct envoy_server *server =
         envoy_start(CONFIG(RULE("g", "minute", "60", ", weir: { algorithm: gcra, burst: 3 }")
                                RULE("m", "minute", "2", ", weir: { unit_multiplier: 5 }")
@@ -685,9 +661,8 @@ static void other_algorithms(void **state)
     envoy_stop(server);
 }
 
-static void several_limits_on_one_descriptor(void **state)
+TEST("several limits on one descriptor")
 {
-    (void)state;
     struct envoy_server *server =
         envoy_start(CONFIG(RULE("a", "minute", "3",
                                 ", weir: { limits: [ { unit: hour, requests_per_unit: 5 },"
@@ -707,9 +682,8 @@ static void several_limits_on_one_descriptor(void **state)
     envoy_stop(server);
 }
 
-static void a_limit_may_charge_only_what_it_admits(void **state)
+TEST("a limit may charge only what it admits")
 {
-    (void)state;
     struct envoy_server *server = envoy_start(
         CONFIG(RULE("a", "minute", "10", ", weir: { charge: if_admitted }")), &envoy_defaults);
     send_with(server, 7, "a=x");
@@ -719,9 +693,8 @@ static void a_limit_may_charge_only_what_it_admits(void **state)
     envoy_stop(server);
 }
 
-static void a_limit_may_charge_only_where_all_allow(void **state)
+TEST("a limit may charge only where all allow")
 {
-    (void)state;
     struct envoy_server *server =
         envoy_start(CONFIG(RULE("a", "minute", "10", ", weir: { charge: if_all_allow }")
                                RULE("b", "minute", "1", "") RULE("c", "minute", "5", "")),
@@ -744,9 +717,8 @@ static void a_limit_may_charge_only_where_all_allow(void **state)
 }
 
 /* A remote store has one limit for each state. */
-static void what_cannot_be_charged_together_is_refused_by_its_name(void **state)
+TEST("what cannot be charged together is refused by its name")
 {
-    (void)state;
     const struct weir_envoy_options shared = {.shared = true};
     struct envoy_server *server =
         envoy_start(CONFIG(RULE("a", "minute", "10", ", weir: { charge: if_all_allow }")), &shared);
@@ -769,38 +741,4 @@ static void what_cannot_be_charged_together_is_refused_by_its_name(void **state)
     envoy_stop(server);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_limit_is_used_up_and_then_over),
-        cmocka_unit_test(what_the_local_cache_would_have_known),
-        cmocka_unit_test(each_descriptor_stands_for_itself),
-        cmocka_unit_test(a_request_over_limit_charges_nothing_where_asked_for),
-        cmocka_unit_test(hits_that_cross_a_line_count_beyond_it),
-        cmocka_unit_test(hits_of_a_descriptor_go_before_those_of_the_request),
-        cmocka_unit_test(the_same_descriptor_twice_counts_twice),
-        cmocka_unit_test(the_ends_of_the_range),
-        cmocka_unit_test(windows_end_where_the_epoch_puts_them),
-        cmocka_unit_test(hits_can_be_given_back),
-        cmocka_unit_test(a_rule_in_shadow_is_counted_and_passes),
-        cmocka_unit_test(the_whole_service_in_shadow),
-        cmocka_unit_test(quotas_are_over_when_all_are),
-        cmocka_unit_test(quota_mode_for_all),
-        cmocka_unit_test(a_peek_before_and_a_debit_after),
-        cmocka_unit_test(a_limit_replaces_others_by_name),
-        cmocka_unit_test(headers_tell_of_the_nearest_limit),
-        cmocka_unit_test(a_mark_tells_the_upstream_and_the_client_from_its_percentage_on),
-        cmocka_unit_test(metadata_of_what_passed_is_reported),
-        cmocka_unit_test(metadata_stays_where_metrics_have_values),
-        cmocka_unit_test(unlimited_rules_are_counted),
-        cmocka_unit_test(requests_that_are_refused),
-        cmocka_unit_test(a_store_that_fails_is_an_error_unless_the_rule_says_else),
-        cmocka_unit_test(many_descriptors_take_several_decisions),
-        cmocka_unit_test(other_algorithms),
-        cmocka_unit_test(several_limits_on_one_descriptor),
-        cmocka_unit_test(a_limit_may_charge_only_what_it_admits),
-        cmocka_unit_test(a_limit_may_charge_only_where_all_allow),
-        cmocka_unit_test(what_cannot_be_charged_together_is_refused_by_its_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

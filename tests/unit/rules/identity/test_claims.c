@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Claims in rules: as attributes in every place, as who is calling, and never unverified. */
 #include "rules_test.h"
+#include "test.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -68,7 +69,7 @@ static void expect_text(struct weir_bytes text, const char *expected)
     }
 }
 
-static void claims_stand_in_match_and_key(void **state)
+TEST("claims are read in match and key")
 {
     struct weir_rules *rules = test_load(
         HEAD "  audience: any\n"
@@ -88,7 +89,7 @@ static void claims_stand_in_match_and_key(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_token_that_is_not_valid_counts_as_none(void **state)
+TEST("a token that is not valid counts as none")
 {
     struct weir_rules *rules =
         test_load(HEAD "  audience: api\n"
@@ -119,7 +120,7 @@ static void a_token_that_is_not_valid_counts_as_none(void **state)
     weir_rules_unref(rules);
 }
 
-static void no_request_can_say_a_claim(void **state)
+TEST("no request can say a claim")
 {
     struct weir_rules *rules = test_load(HEAD "  audience: any\n"
                                               "limits:\n"
@@ -134,7 +135,7 @@ static void no_request_can_say_a_claim(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_token_says_who_is_calling(void **state)
+TEST("a token says who is calling")
 {
     struct weir_rules *rules = test_load(
         HEAD "  audience: any\n  user: email\n  org: tenant.id\n  plan: tier\n"
@@ -178,7 +179,7 @@ static void a_token_says_who_is_calling(void **state)
 }
 
 /* The caller is looked for first while the key is being written, beside which it is kept. */
-static void callers_who_are_known_only_when_a_key_is_written_have_keys_of_their_own(void **state)
+TEST("callers who are known only when a key is written have keys of their own")
 {
     static const char *const missing[] = {"shared", "deny", "skip"};
     for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++) {
@@ -210,7 +211,7 @@ static void callers_who_are_known_only_when_a_key_is_written_have_keys_of_their_
     }
 }
 
-static void a_user_that_is_too_long_is_none_but_its_claim_stays_one(void **state)
+TEST("a user that is too long is none but its claim stays one")
 {
     static char claims[1024], user[WEIR_IDENTITY_MAX + 2];
     struct weir_rules *rules =
@@ -232,7 +233,7 @@ static void a_user_that_is_too_long_is_none_but_its_claim_stays_one(void **state
     weir_rules_unref(rules);
 }
 
-static void a_trusted_request_says_who_is_calling_before_its_token_does(void **state)
+TEST("a trusted request says who is calling before its token does")
 {
     struct weir_rules *rules = test_load(HEAD "  audience: any\n"
                                               "identify: [jwt]\n"
@@ -243,7 +244,7 @@ static void a_trusted_request_says_who_is_calling_before_its_token_does(void **s
     weir_rules_unref(rules);
 }
 
-static void the_scheme_is_bearer_in_any_case(void **state)
+TEST("the scheme is bearer in any case")
 {
     struct weir_rules *rules = test_load(HEAD "  audience: any\n"
                                               "limits: [{name: a, key: [jwt.sub], rate: 1/s}]\n");
@@ -270,7 +271,7 @@ static void the_scheme_is_bearer_in_any_case(void **state)
     weir_rules_unref(rules);
 }
 
-static void the_first_source_with_a_valid_token_counts(void **state)
+TEST("the first source with a valid token counts")
 {
     struct weir_rules *rules =
         test_load(HEAD "  from: [header.x-token, header.authorization, session]\n"
@@ -289,7 +290,7 @@ static void the_first_source_with_a_valid_token_counts(void **state)
     weir_rules_unref(rules);
 }
 
-static void tokens_are_shown_only_as_hashes(void **state)
+TEST("tokens are shown only as hashes")
 {
     struct weir_rules *rules =
         test_load(HEAD "  from: header.x-token\n  audience: any\n"
@@ -306,7 +307,7 @@ static void tokens_are_shown_only_as_hashes(void **state)
     weir_rules_unref(rules);
 }
 
-static void costs_come_from_claims(void **state)
+TEST("costs come from claims")
 {
     struct weir_rules *rules = test_load(
         HEAD "  audience: any\n"
@@ -323,7 +324,7 @@ static void costs_come_from_claims(void **state)
     weir_rules_unref(rules);
 }
 
-static void explanations_quote_claims(void **state)
+TEST("explanations quote claims")
 {
     struct weir_rules *rules =
         test_load(HEAD "  audience: any\n"
@@ -347,7 +348,7 @@ static void explanations_quote_claims(void **state)
     weir_rules_unref(rules);
 }
 
-static void states_are_found_by_the_claims_of_their_keys(void **state)
+TEST("states are found by the claims of their keys")
 {
     struct weir_rules *rules =
         test_load(HEAD "  audience: any\n"
@@ -367,7 +368,7 @@ static void states_are_found_by_the_claims_of_their_keys(void **state)
     weir_rules_unref(rules);
 }
 
-static void long_claims_fit_beside_a_long_path_and_keys_that_are_too_long_are_refused(void **state)
+TEST("long claims fit beside a long path and keys that are too long are refused")
 {
     static char claims[8192], path[7001], text[2048];
     size_t used = (size_t)snprintf(text, sizeof(text), HEAD "  audience: any\nlimits:\n");
@@ -390,23 +391,4 @@ static void long_claims_fit_beside_a_long_path_and_keys_that_are_too_long_are_re
     weir_rules_unref(rules);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(claims_stand_in_match_and_key),
-        cmocka_unit_test(a_token_that_is_not_valid_counts_as_none),
-        cmocka_unit_test(no_request_can_say_a_claim),
-        cmocka_unit_test(a_token_says_who_is_calling),
-        cmocka_unit_test(callers_who_are_known_only_when_a_key_is_written_have_keys_of_their_own),
-        cmocka_unit_test(a_user_that_is_too_long_is_none_but_its_claim_stays_one),
-        cmocka_unit_test(a_trusted_request_says_who_is_calling_before_its_token_does),
-        cmocka_unit_test(the_scheme_is_bearer_in_any_case),
-        cmocka_unit_test(the_first_source_with_a_valid_token_counts),
-        cmocka_unit_test(tokens_are_shown_only_as_hashes),
-        cmocka_unit_test(costs_come_from_claims),
-        cmocka_unit_test(explanations_quote_claims),
-        cmocka_unit_test(states_are_found_by_the_claims_of_their_keys),
-        cmocka_unit_test(long_claims_fit_beside_a_long_path_and_keys_that_are_too_long_are_refused),
-    };
-    return cmocka_run_group_tests(tests, make_keys, remove_keys);
-}
+RUN_TESTS_WITH(make_keys, remove_keys)

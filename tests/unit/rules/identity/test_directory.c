@@ -2,10 +2,11 @@
 /* Callers that a remote store keeps: their overrides are compiled while weir runs, and a directory
  * is asked after the keys file. */
 #include "keys_test.h"
+#include "test.h"
 
 /* --- Compiled while running: weir_rules_override ---------------------------------------------- */
 
-static void an_override_is_compiled_while_running(void **state)
+TEST("an override is compiled while running")
 {
     struct weir_rules *rules =
         load_text("identities: redis://h\n"
@@ -94,7 +95,7 @@ static struct test_request *ask_directory(struct weir_rules *rules, struct fake_
     return test;
 }
 
-static void a_directory_is_asked_after_the_file(void **state)
+TEST("a directory is asked after the file")
 {
     static const char text[] =
         "identify: [header.x-api-key, client.ip]\n"
@@ -148,11 +149,4 @@ static void a_directory_is_asked_after_the_file(void **state)
     weir_rules_unref(rules);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_override_is_compiled_while_running),
-        cmocka_unit_test(a_directory_is_asked_after_the_file),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+RUN_TESTS_WITH(make_folder, remove_folder)

@@ -2,6 +2,7 @@
 /* Tokens: what is valid, what is not and why, and what claims read as. */
 #include "core/bytes.h"
 #include "rules_test.h"
+#include "test.h"
 
 #include <openssl/bn.h>
 #include <openssl/ec.h>
@@ -105,7 +106,7 @@ static const char *const rfc_tokens[] = {
 };
 #define RFC_EXP_NS (UINT64_C(1300819380) * NS_PER_S)
 
-static void the_examples_of_the_standard_are_valid_until_they_expire(void **state)
+TEST("the examples of the standard are valid until they expire")
 {
     struct fixture fixture;
     open_with(&fixture, rfc_set);
@@ -123,7 +124,7 @@ static void the_examples_of_the_standard_are_valid_until_they_expire(void **stat
     close_fixture(&fixture);
 }
 
-static void a_token_with_any_byte_changed_is_not_valid(void **state)
+TEST("a token with any byte changed is not valid")
 {
     struct fixture fixture;
     open_with(&fixture, rfc_set);
@@ -144,7 +145,7 @@ static void a_token_with_any_byte_changed_is_not_valid(void **state)
 
 /* --- Which key -------------------------------------------------------------------------------- */
 
-static void each_algorithm_verifies_its_own_signatures(void **state)
+TEST("each algorithm verifies its own signatures")
 {
     struct fixture fixture;
     open_made(&fixture);
@@ -157,7 +158,7 @@ static void each_algorithm_verifies_its_own_signatures(void **state)
     close_fixture(&fixture);
 }
 
-static void no_token_is_valid_without_a_signature(void **state)
+TEST("no token is valid without a signature")
 {
     static const char *const names[] = {"none", "None", "nOnE", "NONE", "", "HS512", "hs256"};
     struct fixture fixture;
@@ -179,7 +180,7 @@ static void no_token_is_valid_without_a_signature(void **state)
     close_fixture(&fixture);
 }
 
-static void a_public_key_is_no_secret(void **state)
+TEST("a public key is no secret")
 {
     struct fixture fixture;
     struct token_maker forger = maker;
@@ -200,7 +201,7 @@ static void a_public_key_is_no_secret(void **state)
     close_fixture(&fixture);
 }
 
-static void an_identifier_only_chooses_among_the_keys(void **state)
+TEST("an identifier only chooses among the keys")
 {
     static const char *const ids[] = {
         "\"../../../dev/null\"", "\"ec\"",   "\"RSA\"", "\"\"",
@@ -225,7 +226,7 @@ static void an_identifier_only_chooses_among_the_keys(void **state)
     close_fixture(&fixture);
 }
 
-static void keys_without_identifiers_are_for_tokens_with_any(void **state)
+TEST("keys without identifiers are for tokens with any")
 {
     struct fixture fixture;
     char set[TOKEN_SET_MAX];
@@ -236,7 +237,7 @@ static void keys_without_identifiers_are_for_tokens_with_any(void **state)
     close_fixture(&fixture);
 }
 
-static void one_of_several_keys_of_one_algorithm_is_enough_and_tries_are_bounded(void **state)
+TEST("one of several keys of one algorithm is enough and tries are bounded")
 {
     struct fixture fixture;
     struct rules_jwt *jwt = &fixture.jwt;
@@ -259,7 +260,7 @@ static void one_of_several_keys_of_one_algorithm_is_enough_and_tries_are_bounded
     close_fixture(&fixture);
 }
 
-static void keys_that_a_token_brings_along_count_for_nothing(void **state)
+TEST("keys that a token brings along count for nothing")
 {
     static const char *const extras[] = {"\"jku\":\"https://evil.example/keys\"",
                                          "\"x5u\":\"https://evil.example/cert\"",
@@ -284,7 +285,7 @@ static void keys_that_a_token_brings_along_count_for_nothing(void **state)
     close_fixture(&fixture);
 }
 
-static void what_a_header_calls_critical_is_not_known_here(void **state)
+TEST("what a header calls critical is not known here")
 {
     static const char *const headers[] = {
         "{\"alg\":\"HS256\",\"crit\":[\"b64\"],\"b64\":false}",
@@ -305,7 +306,7 @@ static void what_a_header_calls_critical_is_not_known_here(void **state)
 
 #define ES_HEADER "{\"alg\":\"ES256\"}"
 
-static void signatures_of_another_size_or_with_zeros_are_refused(void **state)
+TEST("signatures of another size or with zeros are refused")
 {
     struct fixture fixture;
     unsigned char signature[1200] = {0}, zeros[64] = {0};
@@ -343,7 +344,7 @@ static void signatures_of_another_size_or_with_zeros_are_refused(void **state)
 }
 
 /* Of ECDSA, (r, n - s) is as good as (r, s): tokens have no one text, and nothing counts on it. */
-static void the_other_signature_of_a_pair_is_valid_too(void **state)
+TEST("the other signature of a pair is valid too")
 {
     struct fixture fixture;
     unsigned char signature[512];
@@ -363,7 +364,7 @@ static void the_other_signature_of_a_pair_is_valid_too(void **state)
 
 /* --- Shape ------------------------------------------------------------------------------------ */
 
-static void what_is_not_three_parts_of_strict_base64url_is_malformed(void **state)
+TEST("what is not three parts of strict base64url is malformed")
 {
     struct fixture fixture;
     char good[TOKEN_TEXT_MAX], bad[2 * TOKEN_TEXT_MAX];
@@ -396,7 +397,7 @@ static void what_is_not_three_parts_of_strict_base64url_is_malformed(void **stat
     close_fixture(&fixture);
 }
 
-static void tokens_may_have_eight_kibibytes_and_no_byte_more(void **state)
+TEST("tokens may have eight kibibytes and no byte more")
 {
     static char claims[TOKEN_TEXT_MAX], header[512];
     struct fixture fixture;
@@ -414,7 +415,7 @@ static void tokens_may_have_eight_kibibytes_and_no_byte_more(void **state)
     close_fixture(&fixture);
 }
 
-static void objects_that_two_readers_could_read_in_two_ways_are_malformed(void **state)
+TEST("objects that two readers could read in two ways are malformed")
 {
     static const char *const claims[] = {
         "{\"exp\":1700000060,\"sub\":\"a\",\"sub\":\"b\"}",
@@ -449,7 +450,7 @@ static void objects_that_two_readers_could_read_in_two_ways_are_malformed(void *
     close_fixture(&fixture);
 }
 
-static void depth_is_bounded(void **state)
+TEST("depth is bounded")
 {
     static char claims[8192];
     struct fixture fixture;
@@ -466,7 +467,7 @@ static void depth_is_bounded(void **state)
 }
 
 /* Each value costs an allocation, and nobody has signed it yet. */
-static void the_number_of_values_is_bounded(void **state)
+TEST("the number of values is bounded")
 {
     static char claims[8192];
     struct fixture fixture;
@@ -494,7 +495,7 @@ static void the_number_of_values_is_bounded(void **state)
 
 /* --- Time ------------------------------------------------------------------------------------- */
 
-static void expiry_counts_to_the_nanosecond_and_has_to_be_there(void **state)
+TEST("expiry counts to the nanosecond and has to be there")
 {
     struct fixture fixture;
     open_made(&fixture);
@@ -514,7 +515,7 @@ static void expiry_counts_to_the_nanosecond_and_has_to_be_there(void **state)
     close_fixture(&fixture);
 }
 
-static void dates_of_every_kind_are_what_they_say(void **state)
+TEST("dates of every kind are what they say")
 {
     static const struct {
         const char *claims, *result;
@@ -549,7 +550,7 @@ static void dates_of_every_kind_are_what_they_say(void **state)
     close_fixture(&fixture);
 }
 
-static void a_token_before_its_time_is_valid_with_leeway(void **state)
+TEST("a token before its time is valid with leeway")
 {
     struct fixture fixture;
     open_made(&fixture);
@@ -560,7 +561,7 @@ static void a_token_before_its_time_is_valid_with_leeway(void **state)
     close_fixture(&fixture);
 }
 
-static void a_token_may_be_too_old_whatever_its_expiry_says(void **state)
+TEST("a token may be too old whatever its expiry says")
 {
     struct fixture fixture;
     open_made(&fixture);
@@ -576,7 +577,7 @@ static void a_token_may_be_too_old_whatever_its_expiry_says(void **state)
 
 /* --- Parties ---------------------------------------------------------------------------------- */
 
-static void the_audience_has_to_be_among_those_of_the_token(void **state)
+TEST("the audience has to be among those of the token")
 {
     static const struct {
         const char *claims, *result;
@@ -605,7 +606,7 @@ static void the_audience_has_to_be_among_those_of_the_token(void **state)
     close_fixture(&fixture);
 }
 
-static void the_issuer_is_compared_exactly(void **state)
+TEST("the issuer is compared exactly")
 {
     struct fixture fixture;
     open_made(&fixture);
@@ -623,7 +624,7 @@ static void the_issuer_is_compared_exactly(void **state)
 
 /* --- Claims ----------------------------------------------------------------------------------- */
 
-static void claims_read_as_texts(void **state)
+TEST("claims read as texts")
 {
     static const struct {
         const char *name, *value; /* NULL: absent */
@@ -681,7 +682,7 @@ static void claims_read_as_texts(void **state)
     close_fixture(&fixture);
 }
 
-static void claims_that_are_too_long_as_texts_make_no_valid_token(void **state)
+TEST("claims that are too long as texts make no valid token")
 {
     static char claims[8192];
     struct fixture fixture;
@@ -698,34 +699,4 @@ static void claims_that_are_too_long_as_texts_make_no_valid_token(void **state)
     close_fixture(&fixture);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_examples_of_the_standard_are_valid_until_they_expire),
-        cmocka_unit_test(a_token_with_any_byte_changed_is_not_valid),
-        cmocka_unit_test(each_algorithm_verifies_its_own_signatures),
-        cmocka_unit_test(no_token_is_valid_without_a_signature),
-        cmocka_unit_test(a_public_key_is_no_secret),
-        cmocka_unit_test(an_identifier_only_chooses_among_the_keys),
-        cmocka_unit_test(keys_without_identifiers_are_for_tokens_with_any),
-        cmocka_unit_test(one_of_several_keys_of_one_algorithm_is_enough_and_tries_are_bounded),
-        cmocka_unit_test(keys_that_a_token_brings_along_count_for_nothing),
-        cmocka_unit_test(what_a_header_calls_critical_is_not_known_here),
-        cmocka_unit_test(signatures_of_another_size_or_with_zeros_are_refused),
-        cmocka_unit_test(the_other_signature_of_a_pair_is_valid_too),
-        cmocka_unit_test(what_is_not_three_parts_of_strict_base64url_is_malformed),
-        cmocka_unit_test(tokens_may_have_eight_kibibytes_and_no_byte_more),
-        cmocka_unit_test(objects_that_two_readers_could_read_in_two_ways_are_malformed),
-        cmocka_unit_test(depth_is_bounded),
-        cmocka_unit_test(the_number_of_values_is_bounded),
-        cmocka_unit_test(expiry_counts_to_the_nanosecond_and_has_to_be_there),
-        cmocka_unit_test(dates_of_every_kind_are_what_they_say),
-        cmocka_unit_test(a_token_before_its_time_is_valid_with_leeway),
-        cmocka_unit_test(a_token_may_be_too_old_whatever_its_expiry_says),
-        cmocka_unit_test(the_audience_has_to_be_among_those_of_the_token),
-        cmocka_unit_test(the_issuer_is_compared_exactly),
-        cmocka_unit_test(claims_read_as_texts),
-        cmocka_unit_test(claims_that_are_too_long_as_texts_make_no_valid_token),
-    };
-    return cmocka_run_group_tests(tests, make_keys, free_keys);
-}
+RUN_TESTS_WITH(make_keys, free_keys)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who an API key belongs to, and whose plan counts. */
 #include "keys_test.h"
+#include "test.h"
 
 static const char rules_text[] =
     "identify: [header.x-api-key, client.ip/64]\n"
@@ -38,7 +39,7 @@ static void expect_problems(const char *keys, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void a_known_key_gives_user_org_and_plan(void **state)
+TEST("a known key gives user org and plan")
 {
     struct weir_rules *rules =
         load_with_keys(ALICE ": { user: alice, org: acme, plan: pro }\n" BOB
@@ -57,7 +58,7 @@ static void a_known_key_gives_user_org_and_plan(void **state)
     weir_rules_unref(rules);
 }
 
-static void an_unknown_key_counts_as_absent(void **state)
+TEST("an unknown key counts as absent")
 {
     struct weir_rules *rules = load_with_keys(ALICE ": { user: alice, plan: pro }\n");
     struct test_request *test =
@@ -70,7 +71,7 @@ static void an_unknown_key_counts_as_absent(void **state)
     weir_rules_unref(rules);
 }
 
-static void what_a_trusted_request_says_goes_first(void **state)
+TEST("what a trusted request says goes first")
 {
     struct weir_rules *rules = load_with_keys(ALICE ": { user: alice, org: acme, plan: pro }\n");
     test_expect(ASK(rules, "header.x-api-key", "alice-key", "user", "root"),
@@ -85,7 +86,7 @@ static void what_a_trusted_request_says_goes_first(void **state)
     weir_rules_unref(rules);
 }
 
-static void api_keys_never_stand_in_texts(void **state)
+TEST("api keys are never in texts")
 {
     struct weir_rules *rules = load_with_keys("");
     test_expect(ASK(rules, "path", "/raw", "header.x-api-key", "alice-key"),
@@ -93,7 +94,7 @@ static void api_keys_never_stand_in_texts(void **state)
     weir_rules_unref(rules);
 }
 
-static void broken_entries_are_reported_with_their_lines(void **state)
+TEST("broken entries are reported with their lines")
 {
     expect_problems("alice-key: { user: alice }\n",
                     "1:1: not a SHA-256 (64 hexadecimal digits) of an API key\n");
@@ -117,7 +118,7 @@ static void broken_entries_are_reported_with_their_lines(void **state)
                                    "parsing a flow node\n");
 }
 
-static void thousands_of_keys_are_reported_apart(void **state)
+TEST("thousands of keys are reported apart")
 {
     static char text[200000];
     size_t used = 0;
@@ -181,7 +182,7 @@ static const char plain_lines[] =
     ": {user: b.o-b@example.com}\n" CAROL
     ": { plan: max,  org: acme ,user: 0_c, limits: { api: 7/s ,org:  [3/s, 100/min ]} }\n";
 
-static void plain_lines_mean_what_yaml_means(void **state)
+TEST("plain lines mean what yaml means")
 {
     char result[1024];
     tell(plain_lines, result);
@@ -244,7 +245,7 @@ static void plain_lines_mean_what_yaml_means(void **state)
         expect_as_yaml(texts[i]);
 }
 
-static void a_caller_in_a_long_comment_is_none(void **state)
+TEST("a caller in a long comment is none")
 {
     static char text[3 * 16384];
     char result[1024];
@@ -259,7 +260,7 @@ static void a_caller_in_a_long_comment_is_none(void **state)
     }
 }
 
-static void random_changes_to_plain_lines_mean_what_yaml_means(void **state)
+TEST("random changes to plain lines mean what yaml means")
 {
     static const char bytes[] = " \n\r\t{}:,#'\"-@._ab0!&*%|>[]?~\\/\x01\x7f\xc3";
     uint64_t random = 1;
@@ -288,18 +289,4 @@ static void random_changes_to_plain_lines_mean_what_yaml_means(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_known_key_gives_user_org_and_plan),
-        cmocka_unit_test(an_unknown_key_counts_as_absent),
-        cmocka_unit_test(what_a_trusted_request_says_goes_first),
-        cmocka_unit_test(api_keys_never_stand_in_texts),
-        cmocka_unit_test(broken_entries_are_reported_with_their_lines),
-        cmocka_unit_test(thousands_of_keys_are_reported_apart),
-        cmocka_unit_test(plain_lines_mean_what_yaml_means),
-        cmocka_unit_test(a_caller_in_a_long_comment_is_none),
-        cmocka_unit_test(random_changes_to_plain_lines_mean_what_yaml_means),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+RUN_TESTS_WITH(make_folder, remove_folder)

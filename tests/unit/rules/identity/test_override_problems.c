@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is wrong with the overrides of a keys file, and how many it may have. */
 #include "keys_test.h"
+#include "test.h"
 
 #include <inttypes.h>
 
-static void problems_of_overrides_are_reported_with_their_places(void **state)
+TEST("problems of overrides are reported with their places")
 {
     refused(ALICE ": { user: a, limits: { apii: 5/s, nothing-like-it: 5/s } }\n",
             "1:88: no limit is called `apii`; did you mean `api`?\n"
@@ -40,7 +41,7 @@ static void problems_of_overrides_are_reported_with_their_places(void **state)
             "1:144: `` is not a rate; allowed are `N/unit` as in `100/min`, `unlimited`, `plan`\n");
 }
 
-static void a_wrong_rules_file_is_reported_once(void **state)
+TEST("a wrong rules file is reported once")
 {
     char problems[4096];
     struct weir_rules *rules = parse(
@@ -62,7 +63,7 @@ static uint64_t mixed(int number)
 }
 
 /* A million callers may have the same few; not a million different ones. */
-static void the_number_of_different_overrides_is_bounded(void **state)
+TEST("the number of different overrides is bounded")
 {
     enum { MOST = 4096 };
     static char text[(MOST + 2) * 128];
@@ -84,7 +85,7 @@ static void the_number_of_different_overrides_is_bounded(void **state)
                   "with equal numbers share a plan\n");
 }
 
-static void the_number_of_different_sets_is_bounded(void **state)
+TEST("the number of different sets is bounded")
 {
     enum { MOST = 65536, EACH = 256 };
     static char text[(MOST + 1) * 160];
@@ -101,7 +102,7 @@ static void the_number_of_different_sets_is_bounded(void **state)
                   "callers with equal numbers share a plan\n");
 }
 
-static void a_caller_has_at_most_64_overrides(void **state)
+TEST("a caller has at most 64 overrides")
 {
     static char text[65536], keys[65536];
     char *at = text, problems[4096];
@@ -125,14 +126,4 @@ static void a_caller_has_at_most_64_overrides(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(problems_of_overrides_are_reported_with_their_places),
-        cmocka_unit_test(a_wrong_rules_file_is_reported_once),
-        cmocka_unit_test(the_number_of_different_overrides_is_bounded),
-        cmocka_unit_test(the_number_of_different_sets_is_bounded),
-        cmocka_unit_test(a_caller_has_at_most_64_overrides),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+RUN_TESTS_WITH(make_folder, remove_folder)

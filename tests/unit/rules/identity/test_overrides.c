@@ -2,13 +2,14 @@
 /* Rates of a caller's own: what an override means, for every kind of limit, and which states it
  * counts in. */
 #include "keys_test.h"
+#include "test.h"
 
 #include "rules/charge/settle.h"
 #include "rules/match/key_values.h"
 
 #define S UINT64_C(1000000000)
 
-static void an_override_goes_before_the_plan_and_the_limit(void **state)
+TEST("an override goes before the plan and the limit")
 {
     struct weir_rules *rules = load(ALICE ": { user: alice, org: acme, plan: pro, limits: { api: "
                                           "5000/min burst 200, org: 600/min } }\n" BOB
@@ -32,7 +33,7 @@ static void an_override_goes_before_the_plan_and_the_limit(void **state)
     weir_rules_unref(rules);
 }
 
-static void an_override_without_a_burst_has_the_bucket_of_its_rate(void **state)
+TEST("an override without a burst has the bucket of its rate")
 {
     struct weir_rules *rules =
         load(ALICE ": { user: alice, plan: pro, limits: { api: 5000/min, queue: 10/s } }\n");
@@ -43,7 +44,7 @@ static void an_override_without_a_burst_has_the_bucket_of_its_rate(void **state)
     weir_rules_unref(rules);
 }
 
-static void any_limit_may_become_unlimited_or_get_a_rate(void **state)
+TEST("any limit may become unlimited or get a rate")
 {
     struct weir_rules *rules =
         load(ALICE ": { user: alice, limits: { api: unlimited, month: unlimited, free: 7/s,\n"
@@ -62,7 +63,7 @@ static void any_limit_may_become_unlimited_or_get_a_rate(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_quota_keeps_its_calendar_and_its_rollover(void **state)
+TEST("a quota keeps its calendar and its rollover")
 {
     struct weir_rules *rules = load(ALICE ": { user: alice, limits: { month: 20000/month } }\n" BOB
                                           ": { user: bob, limits: { month: 30/day } }\n" CAROL
@@ -82,7 +83,7 @@ static void a_quota_keeps_its_calendar_and_its_rollover(void **state)
             "1:99: the quota `month` has no such period, and so no calendar for it\n");
 }
 
-static void several_rates_may_become_others_or_one(void **state)
+TEST("several rates may become others or one")
 {
     struct weir_rules *rules =
         load(ALICE ": { user: alice, limits: { both: [20/s, 1000/h, 9000/d] } }\n" BOB
@@ -101,7 +102,7 @@ static void several_rates_may_become_others_or_one(void **state)
     weir_rules_unref(rules);
 }
 
-static void concurrency_takes_a_number_and_keeps_its_life(void **state)
+TEST("concurrency takes a number and keeps its life")
 {
     struct weir_rules *rules = load(ALICE ": { user: alice, limits: { slots: 50 } }\n");
     const struct weir_limit *limit = ask(rules, "/slots", "alice-key")->limit;
@@ -128,7 +129,7 @@ static void hash_with(const char *keys, const char *path, const char *key, uint6
     weir_rules_unref(rules);
 }
 
-static void an_override_counts_in_the_state_of_its_window(void **state)
+TEST("an override counts in the state of its window")
 {
     uint64_t before[2], after[2];
     hash_with(ALICE ": { user: alice, plan: pro }\n", "/api", "alice-key", before);
@@ -139,7 +140,7 @@ static void an_override_counts_in_the_state_of_its_window(void **state)
     assert_memory_equal(before, after, sizeof(before));
 }
 
-static void a_window_that_converts_to_none_has_a_state_beside(void **state)
+TEST("a window that converts to none has a state beside")
 {
     uint64_t minute[2], hour[2], again[2], other[2];
     struct weir_rules *rules =
@@ -160,7 +161,7 @@ static void a_window_that_converts_to_none_has_a_state_beside(void **state)
     assert_memory_not_equal(hour, other, sizeof(hour));
 }
 
-static void plans_of_other_windows_have_states_beside(void **state)
+TEST("plans of other windows have states beside")
 {
     static const char text[] =
         "identify: header.x-api-key\n"
@@ -190,7 +191,7 @@ static void plans_of_other_windows_have_states_beside(void **state)
 
 /* --- What is shown of it ---------------------------------------------------------------------- */
 
-static void an_explanation_tells_an_override(void **state)
+TEST("an explanation tells an override")
 {
     static struct weir_explanation explanations[16];
     struct weir_rules *rules = load(ALICE ": { user: alice, limits: { api: 5/s } }\n" BOB
@@ -208,7 +209,7 @@ static void an_explanation_tells_an_override(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_limit_tells_how_many_have_their_own(void **state)
+TEST("a limit tells how many have their own")
 {
     struct weir_rules *rules =
         load(ALICE ": { user: alice, limits: { api: 5/s, org: 6/min } }\n" BOB
@@ -230,7 +231,7 @@ static int prepare_counting(void *context, struct weir_limit *limit, const char 
     return 0;
 }
 
-static void overrides_are_prepared_with_the_rules(void **state)
+TEST("overrides are prepared with the rules")
 {
     int without = 0, with = 0;
     struct weir_rules *rules = load(ALICE ": { user: alice }\n");
@@ -247,7 +248,7 @@ static void overrides_are_prepared_with_the_rules(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_user_named_beside_a_key_has_its_own_rates(void **state)
+TEST("a user named beside a key has its own rates")
 {
     static struct weir_scratch scratch;
     struct weir_check checks[WEIR_CHECKS_MAX];
@@ -289,7 +290,7 @@ static void a_user_named_beside_a_key_has_its_own_rates(void **state)
     weir_rules_unref(rules);
 }
 
-static void what_was_reserved_under_an_override_is_found_again(void **state)
+TEST("what was reserved under an override is found again")
 {
     static const char *const paths[] = {"/back", "/both", "/org", "/api"};
     static const char *const keys[] = {"alice-key", "bob-key"};
@@ -316,7 +317,7 @@ static void what_was_reserved_under_an_override_is_found_again(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_request_that_names_another_user_has_not_the_keys_rates(void **state)
+TEST("a request that names another user has not the keys rates")
 {
     struct weir_rules *rules = load(ALICE ": { user: alice, limits: { api: 5/s } }\n");
     struct test_request *test =
@@ -329,24 +330,4 @@ static void a_request_that_names_another_user_has_not_the_keys_rates(void **stat
     weir_rules_unref(rules);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_override_goes_before_the_plan_and_the_limit),
-        cmocka_unit_test(an_override_without_a_burst_has_the_bucket_of_its_rate),
-        cmocka_unit_test(any_limit_may_become_unlimited_or_get_a_rate),
-        cmocka_unit_test(a_quota_keeps_its_calendar_and_its_rollover),
-        cmocka_unit_test(several_rates_may_become_others_or_one),
-        cmocka_unit_test(concurrency_takes_a_number_and_keeps_its_life),
-        cmocka_unit_test(an_override_counts_in_the_state_of_its_window),
-        cmocka_unit_test(a_window_that_converts_to_none_has_a_state_beside),
-        cmocka_unit_test(plans_of_other_windows_have_states_beside),
-        cmocka_unit_test(an_explanation_tells_an_override),
-        cmocka_unit_test(a_limit_tells_how_many_have_their_own),
-        cmocka_unit_test(overrides_are_prepared_with_the_rules),
-        cmocka_unit_test(a_user_named_beside_a_key_has_its_own_rates),
-        cmocka_unit_test(what_was_reserved_under_an_override_is_found_again),
-        cmocka_unit_test(a_request_that_names_another_user_has_not_the_keys_rates),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+RUN_TESTS_WITH(make_folder, remove_folder)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files made to hurt: deep, huge, binary, or small ones that stand for billions of values. */
 #include "rules_test.h"
+#include "test.h"
 
 /* Loads `size` bytes that must be refused, and returns the first message. */
 static const char *first_problem(const char *text, size_t size)
@@ -21,7 +22,7 @@ static const char *first_problem(const char *text, size_t size)
     return message;
 }
 
-static void deep_nesting_is_refused(void **state)
+TEST("deep nesting is refused")
 {
     static char text[10000];
     memset(text, '[', sizeof(text));
@@ -32,7 +33,7 @@ static void deep_nesting_is_refused(void **state)
     assert_non_null(strstr(first_problem(text, sizeof(text)), "nested deeper than 32"));
 }
 
-static void a_billion_laughs_are_refused(void **state)
+TEST("a billion laughs are refused")
 {
     static char text[4096] = "limits: []\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
     for (int i = 1; i < 12; i++) {
@@ -43,7 +44,7 @@ static void a_billion_laughs_are_refused(void **state)
         strstr(first_problem(text, strlen(text)), "aliases expand to more than 100000 values"));
 }
 
-static void an_alias_that_is_used_modestly_works(void **state)
+TEST("an alias that is used modestly works")
 {
     struct weir_rules *rules =
         test_load("limits:\n"
@@ -53,7 +54,7 @@ static void an_alias_that_is_used_modestly_works(void **state)
     weir_rules_unref(rules);
 }
 
-static void too_many_anchors_are_refused(void **state)
+TEST("too many anchors are refused")
 {
     static char text[65536] = "limits:\n";
     size_t used = strlen(text);
@@ -62,7 +63,7 @@ static void too_many_anchors_are_refused(void **state)
     assert_string_equal(first_problem(text, used), "1002:3: more than 1000 anchors");
 }
 
-static void files_over_16_mib_are_refused(void **state)
+TEST("files over 16 mib are refused")
 {
     size_t size = (16 << 20) + 1;
     char *text = malloc(size);
@@ -72,7 +73,7 @@ static void files_over_16_mib_are_refused(void **state)
     free(text);
 }
 
-static void ten_mib_of_anything_are_read_or_refused(void **state)
+TEST("ten mib of anything are read or refused")
 {
     static const char *const units[] = {"- x\n", "a: b\n", "#\n", "\n", "{",   "'",
                                         "\"\\",  "- - ",   "&a ", "!",  "|\n", "- [a, {b: c}]\n",
@@ -91,7 +92,7 @@ static void ten_mib_of_anything_are_read_or_refused(void **state)
     free(text);
 }
 
-static void binary_is_refused_at_its_byte(void **state)
+TEST("binary is refused at its byte")
 {
     assert_string_equal(first_problem("limits: []\nx: \x01\n", 15),
                         "2:4: not valid YAML: control characters are not allowed");
@@ -103,7 +104,7 @@ static void binary_is_refused_at_its_byte(void **state)
                         "1:1: not valid YAML", 19);
 }
 
-static void a_thousand_problems_are_reported_and_the_rest_counted(void **state)
+TEST("a thousand problems are reported and the rest counted")
 {
     static char text[65536] = "limits:\n";
     size_t used = strlen(text);
@@ -119,7 +120,7 @@ static void a_thousand_problems_are_reported_and_the_rest_counted(void **state)
     assert_null(problems.list);
 }
 
-static void values_in_messages_are_cut_and_escaped(void **state)
+TEST("values in messages are cut and escaped")
 {
     static char text[4096] = "limits: []\n\"x\\ny\\e";
     memset(text + strlen(text), 'z', 1000);
@@ -129,18 +130,4 @@ static void values_in_messages_are_cut_and_escaped(void **state)
     assert_true(strlen(message) < 500);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(deep_nesting_is_refused),
-        cmocka_unit_test(a_billion_laughs_are_refused),
-        cmocka_unit_test(an_alias_that_is_used_modestly_works),
-        cmocka_unit_test(too_many_anchors_are_refused),
-        cmocka_unit_test(files_over_16_mib_are_refused),
-        cmocka_unit_test(ten_mib_of_anything_are_read_or_refused),
-        cmocka_unit_test(binary_is_refused_at_its_byte),
-        cmocka_unit_test(a_thousand_problems_are_reported_and_the_rest_counted),
-        cmocka_unit_test(values_in_messages_are_cut_and_escaped),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

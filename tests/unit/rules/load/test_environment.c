@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Variables of the environment in addresses, URLs and names of files. */
 #include "rules_test.h"
+#include "test.h"
 
 #define STATE "limits: []\nstate: {file: "
 
@@ -37,7 +38,7 @@ static void check_file(const char *written, const char *expected)
     weir_rules_unref(rules);
 }
 
-static void variables_are_replaced_by_their_values(void **state)
+TEST("variables are replaced by their values")
 {
     set(state);
     check_file("'/var/${WEIR_TEST_HOST}/state'", "/var/db.example/state");
@@ -45,7 +46,7 @@ static void variables_are_replaced_by_their_values(void **state)
     check_file("'/${WEIR_TEST_HOST:-other}'", "/db.example");
 }
 
-static void a_default_is_taken_where_there_is_no_value(void **state)
+TEST("a default is taken where there is no value")
 {
     set(state);
     check_file("'/${WEIR_TEST_NONE:-a/b}'", "/a/b");
@@ -53,7 +54,7 @@ static void a_default_is_taken_where_there_is_no_value(void **state)
     check_file("'/a${WEIR_TEST_NONE:-}b'", "/ab");
 }
 
-static void everything_else_stands_for_itself(void **state)
+TEST("everything else stands for itself")
 {
     set(state);
     check_file("'/$WEIR_TEST_HOST/$$/$'", "/$WEIR_TEST_HOST/$$/$");
@@ -62,7 +63,7 @@ static void everything_else_stands_for_itself(void **state)
     check_file("'/}{'", "/}{");
 }
 
-static void every_kind_of_place_takes_them(void **state)
+TEST("every kind of place takes them")
 {
     set(state);
     setenv("WEIR_TEST_PORT", "8123", 1);
@@ -82,14 +83,14 @@ static void every_kind_of_place_takes_them(void **state)
     weir_rules_unref(rules);
 }
 
-static void other_values_do_not_take_them(void **state)
+TEST("other values do not take them")
 {
     set(state);
     test_problem("limits:\n- {name: '${WEIR_TEST_HOST}', key: [a], rate: 1/s}\n", 2, 10,
                  "must be 1 to");
 }
 
-static void a_variable_that_is_not_set_is_a_problem_with_its_place(void **state)
+TEST("a variable that is not set is a problem with its place")
 {
     set(state);
     test_problem(STATE "'/a/${WEIR_TEST_NONE}'}\n", 2, 19,
@@ -102,7 +103,7 @@ static void a_variable_that_is_not_set_is_a_problem_with_its_place(void **state)
                  9, "no variable WEIR_TEST_NONE");
 }
 
-static void malformed_variables_are_problems(void **state)
+TEST("malformed variables are problems")
 {
     set(state);
     test_problem(STATE "'${A'}\n", 2, 16,
@@ -121,7 +122,7 @@ static void malformed_variables_are_problems(void **state)
     test_problem(text, 2, 16, "the environment has no variable AAA");
 }
 
-static void a_value_that_is_too_long_is_a_problem_and_is_not_quoted(void **state)
+TEST("a value that is too long is a problem and is not quoted")
 {
     char *secret = calloc(1, 5000);
     set(state);
@@ -134,17 +135,4 @@ static void a_value_that_is_too_long_is_a_problem_and_is_not_quoted(void **state
     unsetenv("WEIR_TEST_LONG");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(variables_are_replaced_by_their_values),
-        cmocka_unit_test(a_default_is_taken_where_there_is_no_value),
-        cmocka_unit_test(everything_else_stands_for_itself),
-        cmocka_unit_test(every_kind_of_place_takes_them),
-        cmocka_unit_test(other_values_do_not_take_them),
-        cmocka_unit_test(a_variable_that_is_not_set_is_a_problem_with_its_place),
-        cmocka_unit_test(malformed_variables_are_problems),
-        cmocka_unit_test(a_value_that_is_too_long_is_a_problem_and_is_not_quoted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values that look like patterns of other programs (rules/foreign.h), and `ignore_case`. */
 #include "rules/foreign.h"
+#include "test.h"
 
 #include "rules_test.h"
 
@@ -23,7 +24,7 @@ static void expect(const char *text, const char *what, size_t at)
     expect_of(WEIR_ATTR_FIRST_NAMED, text, what, at);
 }
 
-static void expressions_and_alternatives_are_found(void **state)
+TEST("expressions and alternatives are found")
 {
     expect("~*(bot)", "`~` at the beginning", 0);
     expect("^X", "`^` at the beginning", 0);
@@ -34,7 +35,7 @@ static void expressions_and_alternatives_are_found(void **state)
     expect_of(WEIR_ATTR_METHOD, "GET|POST", "`|`", 3);
 }
 
-static void what_stands_for_itself_is_left_alone(void **state)
+TEST("what stands for itself is left alone")
 {
     static const char *const texts[] = {"",
                                         "*",
@@ -68,7 +69,7 @@ static void what_stands_for_itself_is_left_alone(void **state)
     expect_of(WEIR_ATTR_HOST, "[2001:db8::1]", NULL, 0);
 }
 
-static void they_are_deprecated_in_each_attribute(void **state)
+TEST("they are deprecated in each attribute")
 {
     test_deprecated(LIMIT("header.user-agent: '~*(bot)'"),
                     "1:69: header.user-agent `~*(bot)`: `~` at the beginning is not special here, "
@@ -97,7 +98,7 @@ static void expect_match(const char *match, const char *name, const char *value,
     weir_rules_unref(rules);
 }
 
-static void a_match_may_ignore_case(void **state)
+TEST("a match may ignore case")
 {
     static const char globs[] = "header.a: ['*Bot*', 'Spider'], ignore_case: true";
     expect_match(globs, "header.a", "a gOOGLEBOT/1", true);
@@ -114,7 +115,7 @@ static void a_match_may_ignore_case(void **state)
     expect_match("header.a: '\\*B', ignore_case: true", "header.a", "bb", false);
 }
 
-static void ignoring_case_needs_something_that_has_case(void **state)
+TEST("ignoring case needs something that has case")
 {
     static const struct test_problem_case cases[] = {
         {LIMIT("host: a.example, ignore_case: true"),
@@ -129,14 +130,4 @@ static void ignoring_case_needs_something_that_has_case(void **state)
     TEST_REFUSED_ALL(cases);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(expressions_and_alternatives_are_found),
-        cmocka_unit_test(what_stands_for_itself_is_left_alone),
-        cmocka_unit_test(they_are_deprecated_in_each_attribute),
-        cmocka_unit_test(a_match_may_ignore_case),
-        cmocka_unit_test(ignoring_case_needs_something_that_has_case),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `identities`: what it becomes, and every problem with its line and column. */
 #include "rules_test.h"
+#include "test.h"
 
 #define MS UINT64_C(1000000)
 #define S UINT64_C(1000000000)
 
-static void without_identities_there_are_none(void **state)
+TEST("without identities there are none")
 {
     struct weir_rules *rules = test_load("limits: []\n");
     assert_null(weir_rules_settings(rules)->identities.redis.url);
     weir_rules_unref(rules);
 }
 
-static void a_url_alone_has_the_defaults(void **state)
+TEST("a url alone has the defaults")
 {
     struct weir_rules *rules = test_load("identities: redis://127.0.0.1:6379/0\nlimits: []\n");
     const struct weir_identities_settings *identities = &weir_rules_settings(rules)->identities;
@@ -30,7 +31,7 @@ static void a_url_alone_has_the_defaults(void **state)
     weir_rules_unref(rules);
 }
 
-static void every_setting_of_identities_is_read(void **state)
+TEST("every setting of identities is read")
 {
     struct weir_rules *rules =
         test_load("store: {redis: 'redis://another', nodes: 2}\n"
@@ -71,7 +72,7 @@ static void every_setting_of_identities_is_read(void **state)
     weir_rules_unref(rules);
 }
 
-static void the_other_ends_of_the_ranges_are_taken(void **state)
+TEST("the other ends of the ranges are taken")
 {
     struct weir_rules *rules =
         test_load("identities: {redis: 'unix:/run/redis.sock', life: 1ms, unknown_life: 1d,\n"
@@ -88,7 +89,7 @@ static void the_other_ends_of_the_ranges_are_taken(void **state)
     weir_rules_unref(rules);
 }
 
-static void an_attribute_may_be_looked_up_in_identities_alone(void **state)
+TEST("an attribute may be looked up in identities alone")
 {
     weir_rules_unref(test_load("identify: [header.x-api-key]\nidentities: redis://h\n"
                                "limits:\n- {name: a, key: [user], rate: 1/s}\n"));
@@ -97,7 +98,7 @@ static void an_attribute_may_be_looked_up_in_identities_alone(void **state)
                  "has neither\n");
 }
 
-static void every_problem_is_reported_with_its_place(void **state)
+TEST("every problem is reported with its place")
 {
     static const char *const cases[][2] = {
         {"identities: []\n", "1:13: `identities` must be a text, not a list\n"},
@@ -138,15 +139,4 @@ static void every_problem_is_reported_with_its_place(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_identities_there_are_none),
-        cmocka_unit_test(a_url_alone_has_the_defaults),
-        cmocka_unit_test(every_setting_of_identities_is_read),
-        cmocka_unit_test(the_other_ends_of_the_ranges_are_taken),
-        cmocka_unit_test(an_attribute_may_be_looked_up_in_identities_alone),
-        cmocka_unit_test(every_problem_is_reported_with_its_place),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

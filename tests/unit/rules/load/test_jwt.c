@@ -2,6 +2,7 @@
 /* Keys of tokens as files have them, and what is wrong with a `jwt`. */
 #include "core/bytes.h"
 #include "rules_test.h"
+#include "test.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -148,7 +149,7 @@ static void expect_keys(const char *keys, const char *expected)
     weir_rules_unref(rules);
 }
 
-static void keys_come_from_pem_certificates_sets_and_secrets(void **state)
+TEST("keys come from pem certificates sets and secrets")
 {
     expect_keys("rsa.pem", "RS256 1 ES256 0 HS256 0");
     expect_keys("[ec.pem]", "RS256 0 ES256 1 HS256 0");
@@ -161,7 +162,7 @@ static void keys_come_from_pem_certificates_sets_and_secrets(void **state)
     expect_keys("set.json, algorithms: RS256", "RS256 1 ES256 0 HS256 0");
 }
 
-static void a_key_from_pem_verifies_and_a_secret_is_its_line(void **state)
+TEST("a key from pem verifies and a secret is its line")
 {
     struct weir_rules *rules =
         test_load(with("keys: [{file: cert.pem}, {secret_file: secret}], audience: any"));
@@ -181,7 +182,7 @@ static void a_key_from_pem_verifies_and_a_secret_is_its_line(void **state)
     weir_rules_unref(rules);
 }
 
-static void what_is_wrong_with_keys_is_said(void **state)
+TEST("what is wrong with keys is said")
 {
     static const struct {
         const char *keys, *problem;
@@ -242,7 +243,7 @@ static void what_is_wrong_with_keys_is_said(void **state)
                  "own `kid`\n");
 }
 
-static void what_is_wrong_with_a_jwt_is_said(void **state)
+TEST("what is wrong with a jwt is said")
 {
     test_refused(with(""), "1:6: `keys` is missing: without keys no signature can be verified\n"
                            "1:6: `audience` is missing: tokens for other services would be "
@@ -271,7 +272,7 @@ static void what_is_wrong_with_a_jwt_is_said(void **state)
     test_refused("jwt: yes\nlimits: []\n", "1:6: `jwt` must be a mapping, not a text\n");
 }
 
-static void claims_need_a_jwt_and_a_name(void **state)
+TEST("claims need a jwt and a name")
 {
     test_refused("limits: [{name: a, key: [jwt.sub], rate: 1/s}]\n",
                  "1:26: the claim `sub` needs the section `jwt:`, which verifies tokens\n");
@@ -284,7 +285,7 @@ static void claims_need_a_jwt_and_a_name(void **state)
                  "2:26: `` is not the name of a claim: use 1 to 124 of a-z, A-Z, 0-9, ._-:/@#~+\n");
 }
 
-static void there_may_be_32_claims(void **state)
+TEST("there may be 32 claims")
 {
     static char text[8192];
     for (int count = 31; count <= 32; count++) { /* beside `sub` */
@@ -311,15 +312,4 @@ static void there_may_be_32_claims(void **state)
     weir_rules_unref(rules);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_come_from_pem_certificates_sets_and_secrets),
-        cmocka_unit_test(a_key_from_pem_verifies_and_a_secret_is_its_line),
-        cmocka_unit_test(what_is_wrong_with_keys_is_said),
-        cmocka_unit_test(what_is_wrong_with_a_jwt_is_said),
-        cmocka_unit_test(claims_need_a_jwt_and_a_name),
-        cmocka_unit_test(there_may_be_32_claims),
-    };
-    return cmocka_run_group_tests(tests, make_keys, remove_keys);
-}
+RUN_TESTS_WITH(make_keys, remove_keys)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of keywords: every row is one that the loader can read, and defaults are values. */
 #include "rules_test.h"
+#include "test.h"
 
 #include <stdlib.h>
 
@@ -66,12 +67,12 @@ static void check_section(const struct rules_section *section, unsigned depth)
     }
 }
 
-static void every_row_of_the_grammar_can_be_read(void **state)
+TEST("every row of the grammar can be read")
 {
     check_section(&rules_section_file, 0);
 }
 
-static void a_range_is_written_in_the_largest_units(void **state)
+TEST("a range is written in the largest units")
 {
     static const struct {
         struct rules_keyword keyword;
@@ -91,7 +92,7 @@ static void a_range_is_written_in_the_largest_units(void **state)
     }
 }
 
-static void what_only_the_server_can_do_is_named_by_its_key(void **state)
+TEST("what only the server can do is named by its key")
 {
     static const struct {
         const char *text, *key;
@@ -120,12 +121,4 @@ static void what_only_the_server_can_do_is_named_by_its_key(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_of_the_grammar_can_be_read),
-        cmocka_unit_test(a_range_is_written_in_the_largest_units),
-        cmocka_unit_test(what_only_the_server_can_do_is_named_by_its_key),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

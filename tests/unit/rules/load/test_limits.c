@@ -2,6 +2,7 @@
 /* What is wrong with a limit: its name, algorithm, numbers and behaviour. Every problem with its
  * line and column. */
 #include "rules_test.h"
+#include "test.h"
 
 static const struct test_problem_case names[] = {
     {"limits:\n"
@@ -40,7 +41,7 @@ static const struct test_problem_case names[] = {
      "4:33: a limit has no key `nam`; did you mean `name`?\n"},
 };
 
-static void problems_of_names_are_reported(void **state)
+TEST("problems of names are reported")
 {
     TEST_REFUSED_ALL(names);
 }
@@ -124,7 +125,7 @@ static const struct test_problem_case rates[] = {
      "2:28: `1/99999999999999999999s`: a number is too large\n"},
 };
 
-static void problems_of_rates_are_reported(void **state)
+TEST("problems of rates are reported")
 {
     TEST_REFUSED_ALL(rates);
 }
@@ -208,7 +209,7 @@ static const struct test_problem_case algorithms[] = {
      "2:56: `segments` belongs to sliding_window, not to concurrency\n"},
 };
 
-static void problems_of_algorithms_are_reported(void **state)
+TEST("problems of algorithms are reported")
 {
     TEST_REFUSED_ALL(algorithms);
 }
@@ -287,12 +288,12 @@ static const struct test_problem_case behaviour[] = {
      "34:3: more than 32 limits apply to every request\n"},
 };
 
-static void problems_of_behaviour_are_reported(void **state)
+TEST("problems of behaviour are reported")
 {
     TEST_REFUSED_ALL(behaviour);
 }
 
-static void a_33rd_limit_that_always_applies_is_refused(void **state)
+TEST("a 33rd limit that always applies is refused")
 {
     static char text[16384] = "limits:\n";
     for (int i = 0; i < 32; i++)
@@ -302,7 +303,7 @@ static void a_33rd_limit_that_always_applies_is_refused(void **state)
     test_refused(text, "34:3: more than 32 limits apply to every request\n");
 }
 
-static void all_problems_are_reported_in_one_run_in_the_order_of_the_file(void **state)
+TEST("all problems are reported in one run in the order of the file")
 {
     test_refused("version: 2\n"
                  "limits:\n"
@@ -321,7 +322,7 @@ static void all_problems_are_reported_in_one_run_in_the_order_of_the_file(void *
                  "7:1: a rules file has no key `sever`; did you mean `server`?\n");
 }
 
-static void the_parts_of_a_rate_in_other_limiters_lead_to_rate(void **state)
+TEST("the parts of a rate in other limiters lead to rate")
 {
     static const char *const words[] = {"window", "max",      "period",
                                         "per",    "interval", "max_requests"};
@@ -340,7 +341,7 @@ static void the_parts_of_a_rate_in_other_limiters_lead_to_rate(void **state)
                  "mode\n");
 }
 
-static void a_keys_file_is_named_as_one(void **state)
+TEST("a keys file is named as one")
 {
     char text[160];
     snprintf(text, sizeof text, "# keys\n%064d: {user: ann}\n", 1);
@@ -352,17 +353,4 @@ static void a_keys_file_is_named_as_one(void **state)
     assert_non_null(strstr(problems, "1:1: a rules file has no key "));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(problems_of_names_are_reported),
-        cmocka_unit_test(problems_of_rates_are_reported),
-        cmocka_unit_test(problems_of_algorithms_are_reported),
-        cmocka_unit_test(problems_of_behaviour_are_reported),
-        cmocka_unit_test(a_33rd_limit_that_always_applies_is_refused),
-        cmocka_unit_test(the_parts_of_a_rate_in_other_limiters_lead_to_rate),
-        cmocka_unit_test(a_keys_file_is_named_as_one),
-        cmocka_unit_test(all_problems_are_reported_in_one_run_in_the_order_of_the_file),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

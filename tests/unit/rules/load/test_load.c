@@ -2,6 +2,7 @@
 /* What is wrong with a rules file as a whole, its settings, plans and identities. Every problem
  * with its line and column. */
 #include "rules_test.h"
+#include "test.h"
 
 static const struct test_problem_case the_file_as_a_whole[] = {
     {"", "1:1: the file is empty\n"},
@@ -57,7 +58,7 @@ static const struct test_problem_case the_file_as_a_whole[] = {
     {"a: b: c\n", "1:5: not valid YAML: mapping values are not allowed in this context\n"},
 };
 
-static void problems_of_the_file_as_a_whole_are_reported(void **state)
+TEST("problems of the file as a whole are reported")
 {
     TEST_REFUSED_ALL(the_file_as_a_whole);
 }
@@ -192,7 +193,7 @@ static const struct test_problem_case settings[] = {
      "1:10: `headers` is given twice, in the file and in `server`\n"},
 };
 
-static void problems_of_settings_are_reported(void **state)
+TEST("problems of settings are reported")
 {
     TEST_REFUSED_ALL(settings);
 }
@@ -275,7 +276,7 @@ static const struct test_problem_case plans[] = {
      "2:16: no limit is called `apo`; did you mean `api`?\n"},
 };
 
-static void problems_of_plans_are_reported(void **state)
+TEST("problems of plans are reported")
 {
     TEST_REFUSED_ALL(plans);
 }
@@ -306,18 +307,9 @@ static const struct test_problem_case identities[] = {
      "1:7: `keys` must be a text, not a list\n"},
 };
 
-static void problems_of_identities_are_reported(void **state)
+TEST("problems of identities are reported")
 {
     TEST_REFUSED_ALL(identities);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(problems_of_the_file_as_a_whole_are_reported),
-        cmocka_unit_test(problems_of_settings_are_reported),
-        cmocka_unit_test(problems_of_plans_are_reported),
-        cmocka_unit_test(problems_of_identities_are_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

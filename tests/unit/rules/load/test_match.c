@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is wrong with a match or a key. Every problem with its line and column. */
 #include "rules_test.h"
+#include "test.h"
 
 static const struct test_problem_case matches[] = {
     {"limits:\n"
@@ -135,7 +136,7 @@ static const struct test_problem_case matches[] = {
      "4:47: plan `fre` is not in `plans`; did you mean `free`?\n"},
 };
 
-static void problems_of_matches_are_reported(void **state)
+TEST("problems of matches are reported")
 {
     TEST_REFUSED_ALL(matches);
 }
@@ -193,12 +194,12 @@ static const struct test_problem_case keys[] = {
      "2:38: `on_missing` must be a text, not a list\n"},
 };
 
-static void problems_of_keys_are_reported(void **state)
+TEST("problems of keys are reported")
 {
     TEST_REFUSED_ALL(keys);
 }
 
-static void a_65th_limit_that_only_a_glob_can_find_is_refused(void **state)
+TEST("a 65th limit that only a glob can find is refused")
 {
     static char text[16384] = "limits:\n";
     for (int i = 0; i < 64; i++) {
@@ -212,12 +213,4 @@ static void a_65th_limit_that_only_a_glob_can_find_is_refused(void **state)
                  "this one a literal, a path or an address to match\n");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(problems_of_matches_are_reported),
-        cmocka_unit_test(problems_of_keys_are_reported),
-        cmocka_unit_test(a_65th_limit_that_only_a_glob_can_find_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The names of attributes that a file may use: see rules/load/names.h. */
 #include "rules_test.h"
+#include "test.h"
 
 #include "rules/known_names.h"
 
@@ -11,7 +12,7 @@
 
 #define LIMIT(part) "limits: [{ name: a, " part ", rate: 1/s }]\n"
 
-static void a_name_that_is_not_declared_is_deprecated(void **state)
+TEST("a name that is not declared is deprecated")
 {
     test_deprecated(LIMIT("key: [tenant]"), "1:27: " UNDECLARED("tenant"));
     test_deprecated(LIMIT("key: [], match: { tenant: x }"), "1:39: " UNDECLARED("tenant"));
@@ -20,7 +21,7 @@ static void a_name_that_is_not_declared_is_deprecated(void **state)
     test_deprecated(LIMIT("key: [user], on_missing: tenant"), "1:46: " UNDECLARED("tenant"));
 }
 
-static void a_name_that_may_be_mistyped_is_asked_about(void **state)
+TEST("a name that may be mistyped is asked about")
 {
     test_deprecated(LIMIT("key: [], match: { paht: /login }"),
                     "1:39: unknown attribute `paht`; did you mean `path`? An attribute of your own "
@@ -30,7 +31,7 @@ static void a_name_that_may_be_mistyped_is_asked_about(void **state)
                     "your own is declared: `attributes: [tennant]`\n");
 }
 
-static void a_name_is_reported_once(void **state)
+TEST("a name is reported once")
 {
     test_deprecated(
         "limits: [{ name: a, key: [tool], rate: 1/s }, { name: b, key: [tool], rate: 2/s "
@@ -38,7 +39,7 @@ static void a_name_is_reported_once(void **state)
         "1:27: " UNDECLARED("tool"));
 }
 
-static void declared_and_built_in_names_are_accepted(void **state)
+TEST("declared and built in names are accepted")
 {
     test_deprecated("attributes: [tenant, tool]\n" LIMIT("key: [tenant, tool]"), "");
     test_deprecated("attributes: tenant\n" LIMIT("key: [tenant]"), "");
@@ -52,7 +53,7 @@ static void declared_and_built_in_names_are_accepted(void **state)
                     "");
 }
 
-static void declarations_are_checked(void **state)
+TEST("declarations are checked")
 {
     static const struct test_problem_case cases[] = {
         {"attributes: [path]\nlimits: []\n",
@@ -74,7 +75,7 @@ static void declarations_are_checked(void **state)
     TEST_REFUSED_ALL(cases);
 }
 
-static void names_of_a_request_are_known_or_not(void **state)
+TEST("names of a request are known or not")
 {
     struct weir_rules *rules = test_load("attributes: [tenant]\n" LIMIT("key: [user]"));
     assert_true(rules_is_declared(rules, (struct weir_bytes){"tenant", 6}));
@@ -90,15 +91,4 @@ static void names_of_a_request_are_known_or_not(void **state)
     weir_rules_unref(rules);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_name_that_is_not_declared_is_deprecated),
-        cmocka_unit_test(a_name_that_may_be_mistyped_is_asked_about),
-        cmocka_unit_test(a_name_is_reported_once),
-        cmocka_unit_test(declared_and_built_in_names_are_accepted),
-        cmocka_unit_test(declarations_are_checked),
-        cmocka_unit_test(names_of_a_request_are_known_or_not),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -4,6 +4,7 @@
 #include "core/bytes.h"
 #include "rules/load/numbers.h"
 #include "rules_test.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 
@@ -26,7 +27,7 @@ static void refuse_rate(const char *text, int err, const char *says)
     assert_non_null(strstr(reason.text, says));
 }
 
-static void every_unit_has_its_length(void **state)
+TEST("every unit has its length")
 {
     expect_rate("1/ms", 1, S / 1000, 0);
     expect_rate("2/s", 2, S, 0);
@@ -40,7 +41,7 @@ static void every_unit_has_its_length(void **state)
     expect_rate("10/week", 10, 604800 * S, 0);
 }
 
-static void a_window_may_be_several_units(void **state)
+TEST("a window may be several units")
 {
     expect_rate("100/15min", 100, 900 * S, 0);
     expect_rate("5/500ms", 5, S / 2, 0);
@@ -48,7 +49,7 @@ static void a_window_may_be_several_units(void **state)
     expect_rate("18446744073709551615/s", UINT64_MAX, S, 0);
 }
 
-static void a_burst_may_follow(void **state)
+TEST("a burst may follow")
 {
     expect_rate("100/min burst 20", 100, 60 * S, 20);
     expect_rate("3/second", 3, S, 0);
@@ -61,7 +62,7 @@ static void a_burst_may_follow(void **state)
     expect_rate("100/2min  burst   1", 100, 120 * S, 1);
 }
 
-static void the_words_are_rates(void **state)
+TEST("the words are rates")
 {
     struct weir_rate rate;
     struct weir_reason reason;
@@ -71,7 +72,7 @@ static void the_words_are_rates(void **state)
     assert_int_equal(rate.kind, WEIR_RATE_PLAN);
 }
 
-static void what_is_no_rate_is_refused(void **state)
+TEST("what is no rate is refused")
 {
     static const char *const texts[] = {"",
                                         "5",
@@ -110,7 +111,7 @@ static void what_is_no_rate_is_refused(void **state)
     }
 }
 
-static void refusals_say_what_is_allowed(void **state)
+TEST("refusals say what is allowed")
 {
     refuse_rate("5/minn", WEIR_ERR_SYNTAX, "did you mean `min`?");
     refuse_rate("5/fortnight", WEIR_ERR_SYNTAX, "units are ms, s, sec, min");
@@ -121,7 +122,7 @@ static void refusals_say_what_is_allowed(void **state)
     refuse_rate("1/s burst 18446744073709551616", WEIR_ERR_RANGE, "too large");
 }
 
-static void durations_need_a_number_and_a_unit(void **state)
+TEST("durations need a number and a unit")
 {
     uint64_t ns;
     struct weir_reason reason;
@@ -136,7 +137,7 @@ static void durations_need_a_number_and_a_unit(void **state)
     assert_int_equal(weir_duration_parse(&ns, "1s ", 3, &reason), WEIR_ERR_SYNTAX);
 }
 
-static void sizes_are_bytes_or_powers_of_1024(void **state)
+TEST("sizes are bytes or powers of 1024")
 {
     uint64_t bytes;
     struct weir_reason reason;
@@ -152,7 +153,7 @@ static void sizes_are_bytes_or_powers_of_1024(void **state)
                      WEIR_ERR_RANGE);
 }
 
-static void the_names_of_algorithms_are_those_of_the_core(void **state)
+TEST("the names of algorithms are those of the core")
 {
     uint32_t word = 0;
     for (int i = 0; i < ALGORITHMS; i++) {
@@ -167,18 +168,4 @@ static void the_names_of_algorithms_are_those_of_the_core(void **state)
     assert_int_equal(rules_algorithm_named(weir_bytes_of("gcr")), -1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_unit_has_its_length),
-        cmocka_unit_test(a_window_may_be_several_units),
-        cmocka_unit_test(a_burst_may_follow),
-        cmocka_unit_test(the_words_are_rates),
-        cmocka_unit_test(what_is_no_rate_is_refused),
-        cmocka_unit_test(refusals_say_what_is_allowed),
-        cmocka_unit_test(durations_need_a_number_and_a_unit),
-        cmocka_unit_test(sizes_are_bytes_or_powers_of_1024),
-        cmocka_unit_test(the_names_of_algorithms_are_those_of_the_core),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `paths`: parameters, case and trailing slashes, in all that reads a path. */
 #include "rules_test.h"
+#include "test.h"
 
 #define PATHS                                                                                      \
     "- {name: login, match: {path: /login}, key: [], rate: 1/s}\n"                                 \
     "- {name: file, match: {path: '/files/:name', path.name: 'a*'}, key: [path, path.name], "      \
     "rate: 1/s}\n"
 
-static void by_default_parameters_are_cut_off_wherever_a_path_is_read(void **state)
+TEST("by default parameters are cut off wherever a path is read")
 {
     struct weir_rules *rules = test_load("limits:\n" PATHS);
     test_expect(ASK(rules, "path", "/login;x"), "login{}");
@@ -21,7 +22,7 @@ static void by_default_parameters_are_cut_off_wherever_a_path_is_read(void **sta
     weir_rules_unref(rules);
 }
 
-static void kept_parameters_are_part_of_their_segment(void **state)
+TEST("kept parameters are part of their segment")
 {
     struct weir_rules *rules = test_load("paths: {parameters: keep}\nlimits:\n" PATHS);
     test_expect(ASK(rules, "path", "/login;x"), "");
@@ -36,7 +37,7 @@ static void kept_parameters_are_part_of_their_segment(void **state)
     weir_rules_unref(rules);
 }
 
-static void without_case_keys_and_captures_are_in_lower_case(void **state)
+TEST("without case keys and captures are in lower case")
 {
     struct weir_rules *rules =
         test_load("paths: {case: insensitive}\nlimits:\n"
@@ -50,7 +51,7 @@ static void without_case_keys_and_captures_are_in_lower_case(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_trailing_slash_may_make_no_difference(void **state)
+TEST("a trailing slash may make no difference")
 {
     struct weir_rules *rules =
         test_load("paths: {trailing_slash: ignore}\nlimits:\n"
@@ -69,7 +70,7 @@ static void a_trailing_slash_may_make_no_difference(void **state)
     weir_rules_unref(rules);
 }
 
-static void costs_by_route_read_paths_alike(void **state)
+TEST("costs by route read paths alike")
 {
     struct weir_rules *rules =
         test_load("paths: {case: insensitive, trailing_slash: ignore}\nlimits:\n"
@@ -81,7 +82,7 @@ static void costs_by_route_read_paths_alike(void **state)
     weir_rules_unref(rules);
 }
 
-static void problems_of_paths_are_reported(void **state)
+TEST("problems of paths are reported")
 {
     test_refused("paths: {parameters: cut, case: lower, trailing_slash: exact, slash: x}\n"
                  "limits: []\n",
@@ -92,15 +93,4 @@ static void problems_of_paths_are_reported(void **state)
     test_refused("paths: strip\nlimits: []\n", "1:8: paths must be a mapping, not a text\n");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_default_parameters_are_cut_off_wherever_a_path_is_read),
-        cmocka_unit_test(kept_parameters_are_part_of_their_segment),
-        cmocka_unit_test(without_case_keys_and_captures_are_in_lower_case),
-        cmocka_unit_test(a_trailing_slash_may_make_no_difference),
-        cmocka_unit_test(costs_by_route_read_paths_alike),
-        cmocka_unit_test(problems_of_paths_are_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quotas: what a rules file may say of them, and the calendars that they become. */
 #include "rules_test.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 
@@ -23,7 +24,7 @@ static uint64_t reset_at(const struct weir_limit *limit, uint64_t at_s)
     return at_s + report.reset_after_ns / S;
 }
 
-static void a_month_ends_with_the_month_of_its_zone(void **state)
+TEST("a month ends with the month of its zone")
 {
     struct weir_rules *rules = test_load("version: 1\nlimits:\n"
                                          "- {name: m, key: [], quota: 10000/month,\n"
@@ -36,7 +37,7 @@ static void a_month_ends_with_the_month_of_its_zone(void **state)
     weir_rules_unref(rules);
 }
 
-static void anchors_are_read_in_the_words_of_their_unit(void **state)
+TEST("anchors are read in the words of their unit")
 {
     static const struct {
         const char *quota, *anchor;
@@ -64,7 +65,7 @@ static void anchors_are_read_in_the_words_of_their_unit(void **state)
     }
 }
 
-static void a_share_of_a_quota_comes_over(void **state)
+TEST("a share of a quota comes over")
 {
     struct weir_rules *rules =
         test_load("version: 1\nlimits:\n"
@@ -80,7 +81,7 @@ static void a_share_of_a_quota_comes_over(void **state)
     weir_rules_unref(rules);
 }
 
-static void plans_have_quotas_of_their_own(void **state)
+TEST("plans have quotas of their own")
 {
     struct weir_rules *rules =
         test_load("version: 1\n"
@@ -94,7 +95,7 @@ static void plans_have_quotas_of_their_own(void **state)
     weir_rules_unref(rules);
 }
 
-static void one_calendar_serves_all_limits_that_count_in_it(void **state)
+TEST("one calendar serves all limits that count in it")
 {
     struct weir_rules *rules =
         test_load("version: 1\nlimits:\n"
@@ -116,7 +117,7 @@ static void one_calendar_serves_all_limits_that_count_in_it(void **state)
     " is not a quota; allowed are `N/day`, `N/week`, `N/month`, `N/year`, `unlimited` and `plan` " \
     "(for an hour use `algorithm: fixed_window` and `rate: N/h`)\n"
 
-static void what_is_no_quota_is_refused(void **state)
+TEST("what is no quota is refused")
 {
     static const char *const cases[][2] = {
         {"quota: 5/hour", "3:29: `5/hour`" NO_QUOTA},
@@ -159,15 +160,4 @@ static void what_is_no_quota_is_refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_month_ends_with_the_month_of_its_zone),
-        cmocka_unit_test(anchors_are_read_in_the_words_of_their_unit),
-        cmocka_unit_test(a_share_of_a_quota_comes_over),
-        cmocka_unit_test(plans_have_quotas_of_their_own),
-        cmocka_unit_test(one_calendar_serves_all_limits_that_count_in_it),
-        cmocka_unit_test(what_is_no_quota_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -2,6 +2,7 @@
 /* Several rates on one limit: what a rules file may say, and the checks that they make. */
 #include "rules/match/key_values.h"
 #include "rules_test.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 
@@ -9,7 +10,7 @@ static const char three[] = "version: 1\nlimits:\n"
                             "- {name: api, key: [user], rate: [10/s, 500/h, 5000/d]}\n"
                             "- {name: other, key: [user], rate: 7/s}\n";
 
-static void each_rate_makes_a_check_with_a_state_of_its_own(void **state)
+TEST("each rate makes a check with a state of its own")
 {
     struct weir_rules *rules = test_load(three);
     struct test_request *request = ASK(rules, "user", "alice");
@@ -30,7 +31,7 @@ static void each_rate_makes_a_check_with_a_state_of_its_own(void **state)
     weir_rules_unref(rules);
 }
 
-static void the_first_rate_has_the_state_that_a_single_one_has(void **state)
+TEST("the first rate has the state that a single one has")
 {
     struct weir_rules *several = test_load(three);
     struct weir_rules *single = test_load("version: 1\nlimits:\n"
@@ -42,7 +43,7 @@ static void the_first_rate_has_the_state_that_a_single_one_has(void **state)
     weir_rules_unref(single);
 }
 
-static void a_limit_tells_all_its_rates(void **state)
+TEST("a limit tells all its rates")
 {
     struct weir_rules *rules = test_load(three);
     struct weir_rule_info info;
@@ -61,7 +62,7 @@ static int count_prepared(void *context, struct weir_limit *limit, const char *n
     return 0;
 }
 
-static void every_rate_is_prepared_under_the_name_of_its_limit(void **state)
+TEST("every rate is prepared under the name of its limit")
 {
     struct weir_rules *rules = test_load(three);
     uint32_t count = 0;
@@ -70,7 +71,7 @@ static void every_rate_is_prepared_under_the_name_of_its_limit(void **state)
     weir_rules_unref(rules);
 }
 
-static void plans_may_have_several_rates_or_one(void **state)
+TEST("plans may have several rates or one")
 {
     struct weir_rules *rules =
         test_load("version: 1\n"
@@ -87,7 +88,7 @@ static void plans_may_have_several_rates_or_one(void **state)
     weir_rules_unref(rules);
 }
 
-static void each_node_decides_its_part_of_every_rate(void **state)
+TEST("each node decides its part of every rate")
 {
     struct weir_rules *rules = test_load("store: {redis: 'redis://127.0.0.1', nodes: 2}\n"
                                          "limits: [{name: api, key: [], rate: [10/s, 500/h]}]\n");
@@ -99,7 +100,7 @@ static void each_node_decides_its_part_of_every_rate(void **state)
     weir_rules_unref(rules);
 }
 
-static void rates_count_as_checks_of_a_request(void **state)
+TEST("rates count as checks of a request")
 {
     char text[4096] = "version: 1\nlimits:\n";
     for (int i = 0; i < 16; i++) {
@@ -117,7 +118,7 @@ static void rates_count_as_checks_of_a_request(void **state)
     weir_rules_unref(rules);
 }
 
-static void rates_of_every_request_are_counted_at_load(void **state)
+TEST("rates of every request are counted at load")
 {
     char text[4096] = "limits:\n";
     for (int i = 0; i < 17; i++) {
@@ -128,7 +129,7 @@ static void rates_of_every_request_are_counted_at_load(void **state)
     test_refused(text, "18:3: more than 32 limits apply to every request\n");
 }
 
-static void a_state_is_looked_up_with_all_its_rates(void **state)
+TEST("a state is looked up with all its rates")
 {
     struct weir_rules *rules = test_load(three);
     struct weir_check found[WEIR_CHECKS_MAX];
@@ -145,7 +146,7 @@ static void a_state_is_looked_up_with_all_its_rates(void **state)
     weir_rules_unref(rules);
 }
 
-static void rates_that_mean_nothing_together_are_refused(void **state)
+TEST("rates that mean nothing together are refused")
 {
     static const char *const cases[][2] = {
         {"rate: [1/s]", "2:28: a list of rates has 2 to 8 of them, not 1\n"},
@@ -185,7 +186,7 @@ static void rates_that_mean_nothing_together_are_refused(void **state)
     }
 }
 
-static void rates_that_each_deny_something_are_taken(void **state)
+TEST("rates that each deny something are taken")
 {
     static const char *const cases[] = {
         "rate: [10/s, 11/min]",
@@ -205,20 +206,4 @@ static void rates_that_each_deny_something_are_taken(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_rate_makes_a_check_with_a_state_of_its_own),
-        cmocka_unit_test(the_first_rate_has_the_state_that_a_single_one_has),
-        cmocka_unit_test(a_limit_tells_all_its_rates),
-        cmocka_unit_test(every_rate_is_prepared_under_the_name_of_its_limit),
-        cmocka_unit_test(plans_may_have_several_rates_or_one),
-        cmocka_unit_test(each_node_decides_its_part_of_every_rate),
-        cmocka_unit_test(rates_count_as_checks_of_a_request),
-        cmocka_unit_test(rates_of_every_request_are_counted_at_load),
-        cmocka_unit_test(a_state_is_looked_up_with_all_its_rates),
-        cmocka_unit_test(rates_that_mean_nothing_together_are_refused),
-        cmocka_unit_test(rates_that_each_deny_something_are_taken),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -4,6 +4,7 @@
 
 #include "rules_test.h"
 #include "temporary.h"
+#include "test.h"
 
 /* 24 bytes of zeros, 64 of them, 23, 65. */
 #define ZEROS_24 "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
@@ -17,14 +18,14 @@ static const char wrong_secret[] =
     "a webhook's secret is base64 of 24 to 64 bytes, as `openssl rand -base64 32` prints it, with "
     "or without `whsec_` before it\n";
 
-static void there_is_none_unless_the_file_says_so(void **state)
+TEST("there is none unless the file says so")
 {
     struct weir_rules *rules = test_load("limits: []\n");
     assert_null(weir_rules_settings(rules)->webhook.url);
     weir_rules_unref(rules);
 }
 
-static void everything_is_read(void **state)
+TEST("everything is read")
 {
     struct weir_rules *rules =
         test_load("webhook: {url: 'https://u:p@hooks.example.com/weir?x=1', secret: [whsec_"
@@ -47,7 +48,7 @@ static void everything_is_read(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_secret_may_stand_in_a_file(void **state)
+TEST("a secret may be in a file")
 {
     char path[TEMPORARY_MAX], text[256];
     int file = temporary_file(path);
@@ -60,7 +61,7 @@ static void a_secret_may_stand_in_a_file(void **state)
     temporary_remove(path);
 }
 
-static void what_is_missing_or_given_twice_is_reported(void **state)
+TEST("what is missing or given twice is reported")
 {
     test_refused("webhook: {}\nlimits: []\n",
                  "1:10: `webhook` needs `url`, where warnings are sent to\n"
@@ -73,7 +74,7 @@ static void what_is_missing_or_given_twice_is_reported(void **state)
                  "1:36: `secret` must be one secret, or two in a list\n");
 }
 
-static void a_url_is_of_http_with_a_host_and_never_quoted(void **state)
+TEST("a url is of http with a host and never quoted")
 {
     static const char *const wrong[] = {
         "ftp://u:p@h", "file:///etc/passwd", "https://",  "https:///x", "http://:80/", "//h/x", "h",
@@ -88,7 +89,7 @@ static void a_url_is_of_http_with_a_host_and_never_quoted(void **state)
     }
 }
 
-static void a_secret_is_base64_of_its_length(void **state)
+TEST("a secret is base64 of its length")
 {
     static const char *const wrong[] = {
         "hunter2",
@@ -108,22 +109,10 @@ static void a_secret_is_base64_of_its_length(void **state)
     }
 }
 
-static void a_timeout_has_its_range(void **state)
+TEST("a timeout has its range")
 {
     test_refused("webhook: {url: 'http://h', secret: " ZEROS_24 ", timeout: 31s}\nlimits: []\n",
                  "1:79: `timeout` must be 100ms to 30s, not `31s`\n");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(there_is_none_unless_the_file_says_so),
-        cmocka_unit_test(everything_is_read),
-        cmocka_unit_test(a_secret_may_stand_in_a_file),
-        cmocka_unit_test(what_is_missing_or_given_twice_is_reported),
-        cmocka_unit_test(a_url_is_of_http_with_a_host_and_never_quoted),
-        cmocka_unit_test(a_secret_is_base64_of_its_length),
-        cmocka_unit_test(a_timeout_has_its_range),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -2,8 +2,9 @@
 /* Which limits a request meets. */
 #include "rules/source.h"
 #include "rules_test.h"
+#include "test.h"
 
-static void a_limit_without_match_applies_to_everything(void **state)
+TEST("a limit without match applies to everything")
 {
     struct weir_rules *rules = test_load("limits:\n- {name: all, key: [], rate: 1/s}\n");
     test_expect(ASK_EMPTY(rules), "all{}");
@@ -11,14 +12,14 @@ static void a_limit_without_match_applies_to_everything(void **state)
     weir_rules_unref(rules);
 }
 
-static void no_limits_are_no_checks(void **state)
+TEST("no limits are no checks")
 {
     struct weir_rules *rules = test_load("limits: []\n");
     test_expect(ASK(rules, "method", "GET", "path", "/x"), "");
     weir_rules_unref(rules);
 }
 
-static void every_part_must_hold(void **state)
+TEST("every part must hold")
 {
     struct weir_rules *rules = test_load(
         "limits:\n"
@@ -39,7 +40,7 @@ static void every_part_must_hold(void **state)
     weir_rules_unref(rules);
 }
 
-static void paths_are_matched_in_their_normal_form(void **state)
+TEST("paths are matched in their normal form")
 {
     struct weir_rules *rules =
         test_load("limits:\n- {name: login, match: {path: /login}, key: [], rate: 1/s}\n");
@@ -55,7 +56,7 @@ static void paths_are_matched_in_their_normal_form(void **state)
     weir_rules_unref(rules);
 }
 
-static void bad_encodings_are_errors_that_name_the_field(void **state)
+TEST("bad encodings are errors that name the field")
 {
     struct weir_rules *rules = test_load("limits: []\n");
     test_expect(ASK(rules, "path", "/%zz"), "-3 path: a % without two hexadecimal digits");
@@ -64,7 +65,7 @@ static void bad_encodings_are_errors_that_name_the_field(void **state)
     weir_rules_unref(rules);
 }
 
-static void captures_serve_in_keys_and_in_matches(void **state)
+TEST("captures serve in keys and in matches")
 {
     struct weir_rules *rules =
         test_load("limits:\n"
@@ -83,7 +84,7 @@ static void captures_serve_in_keys_and_in_matches(void **state)
     weir_rules_unref(rules);
 }
 
-static void addresses_are_matched_by_prefix_in_their_family(void **state)
+TEST("addresses are matched by prefix in their family")
 {
     struct weir_rules *rules = test_load(
         "limits:\n"
@@ -100,7 +101,7 @@ static void addresses_are_matched_by_prefix_in_their_family(void **state)
     weir_rules_unref(rules);
 }
 
-static void unless_looks_at_checks_that_were_made(void **state)
+TEST("unless looks at checks that were made")
 {
     struct weir_rules *rules =
         test_load("limits:\n"
@@ -115,7 +116,7 @@ static void unless_looks_at_checks_that_were_made(void **state)
     weir_rules_unref(rules);
 }
 
-static void on_missing_skips_shares_denies_or_takes_another(void **state)
+TEST("on missing skips shares denies or takes another")
 {
     struct weir_rules *rules =
         test_load("limits:\n"
@@ -135,7 +136,7 @@ static void on_missing_skips_shares_denies_or_takes_another(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_check_carries_what_the_file_says(void **state)
+TEST("a check carries what the file says")
 {
     struct weir_rules *rules =
         test_load("limits:\n"
@@ -177,7 +178,7 @@ static void a_check_carries_what_the_file_says(void **state)
     weir_rules_unref(rules);
 }
 
-static void more_than_32_checks_are_an_error(void **state)
+TEST("more than 32 checks are an error")
 {
     static char text[16384] = "limits:\n";
     for (int i = 0; i < 33; i++) {
@@ -190,7 +191,7 @@ static void more_than_32_checks_are_an_error(void **state)
     weir_rules_unref(rules);
 }
 
-static void limits_that_unless_removes_do_not_count_to_the_32(void **state)
+TEST("limits that unless removes do not count to the 32")
 {
     static char text[16384] = "limits:\n- {name: first, match: {path: /a}, key: [], rate: 1/s}\n";
     for (int i = 0; i < 40; i++)
@@ -201,7 +202,7 @@ static void limits_that_unless_removes_do_not_count_to_the_32(void **state)
     weir_rules_unref(rules);
 }
 
-static void attributes_are_found_by_name_and_headers_in_any_case(void **state)
+TEST("attributes are found by name and headers in any case")
 {
     struct weir_rules *rules = test_load(
         "limits:\n- {name: a, match: {header.X-Tenant: t}, key: [tenant_id], rate: 1/s}\n");
@@ -221,7 +222,7 @@ static void attributes_are_found_by_name_and_headers_in_any_case(void **state)
     weir_rules_unref(rules);
 }
 
-static void explain_shows_secrets_only_as_sha256(void **state)
+TEST("explain shows secrets only as sha256")
 {
     struct weir_rules *rules =
         test_load("limits:\n"
@@ -235,7 +236,7 @@ static void explain_shows_secrets_only_as_sha256(void **state)
     weir_rules_unref(rules);
 }
 
-static void explain_names_what_keeps_a_limit_away(void **state)
+TEST("explain names what keeps a limit away")
 {
     struct weir_rules *rules =
         test_load("limits:\n"
@@ -276,7 +277,7 @@ static int give_number(void *context, struct weir_limit *limit, const char *name
     return strcmp(name, "stop") == 0 ? WEIR_ERR_FULL : 0;
 }
 
-static void prepare_meets_every_limit_of_every_plan_once(void **state)
+TEST("prepare meets every limit of every plan once")
 {
     struct weir_rules *rules =
         test_load("default_plan: free\n"
@@ -304,25 +305,4 @@ static void prepare_meets_every_limit_of_every_plan_once(void **state)
     weir_rules_unref(rules);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_limit_without_match_applies_to_everything),
-        cmocka_unit_test(no_limits_are_no_checks),
-        cmocka_unit_test(every_part_must_hold),
-        cmocka_unit_test(paths_are_matched_in_their_normal_form),
-        cmocka_unit_test(bad_encodings_are_errors_that_name_the_field),
-        cmocka_unit_test(captures_serve_in_keys_and_in_matches),
-        cmocka_unit_test(addresses_are_matched_by_prefix_in_their_family),
-        cmocka_unit_test(unless_looks_at_checks_that_were_made),
-        cmocka_unit_test(on_missing_skips_shares_denies_or_takes_another),
-        cmocka_unit_test(a_check_carries_what_the_file_says),
-        cmocka_unit_test(more_than_32_checks_are_an_error),
-        cmocka_unit_test(limits_that_unless_removes_do_not_count_to_the_32),
-        cmocka_unit_test(attributes_are_found_by_name_and_headers_in_any_case),
-        cmocka_unit_test(explain_shows_secrets_only_as_sha256),
-        cmocka_unit_test(explain_names_what_keeps_a_limit_away),
-        cmocka_unit_test(prepare_meets_every_limit_of_every_plan_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

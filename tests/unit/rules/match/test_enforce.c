@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `enforce`: a limit that denies only a stable share of its keys. */
 #include "rules_test.h"
+#include "test.h"
 
 #define KEYS 20000
 
@@ -23,7 +24,7 @@ static bool may_deny(const struct weir_rules *rules, int key)
     return (request->checks[0].flags & WEIR_CHECK_SHADOW) == 0;
 }
 
-static void the_share_is_what_was_asked_for_and_only_grows(void **state)
+TEST("the share is what was asked for and only grows")
 {
     static bool before[KEYS];
     static const int shares[] = {0, 1, 10, 20, 50, 99, 100};
@@ -44,7 +45,7 @@ static void the_share_is_what_was_asked_for_and_only_grows(void **state)
     }
 }
 
-static void the_share_is_the_same_under_another_secret(void **state)
+TEST("the share is the same under another secret")
 {
     static const uint64_t other[2] = {7, 8};
     struct weir_rules *rules = load_share(30, "1/s");
@@ -60,7 +61,7 @@ static void the_share_is_the_same_under_another_secret(void **state)
     weir_rules_unref(rules);
 }
 
-static void each_limit_draws_keys_of_its_own(void **state)
+TEST("each limit draws keys of its own")
 {
     struct weir_rules *rules = test_load("limits:\n"
                                          "- {name: a, key: [user], rate: 1/s, enforce: 50%}\n"
@@ -76,7 +77,7 @@ static void each_limit_draws_keys_of_its_own(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_limit_tells_its_share(void **state)
+TEST("a limit tells its share")
 {
     struct weir_rules *rules = test_load("limits:\n"
                                          "- {name: a, key: [user], rate: 1/s, enforce: 15%}\n"
@@ -95,7 +96,7 @@ static void a_limit_tells_its_share(void **state)
     weir_rules_unref(rules);
 }
 
-static void shares_that_mean_nothing_are_refused(void **state)
+TEST("shares that mean nothing are refused")
 {
     static const char *const cases[][2] = {
         {"key: [user], enforce: 10",
@@ -119,14 +120,4 @@ static void shares_that_mean_nothing_are_refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_share_is_what_was_asked_for_and_only_grows),
-        cmocka_unit_test(the_share_is_the_same_under_another_secret),
-        cmocka_unit_test(each_limit_draws_keys_of_its_own),
-        cmocka_unit_test(a_limit_tells_its_share),
-        cmocka_unit_test(shares_that_mean_nothing_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -3,6 +3,7 @@
 #include "rules/compiled.h"
 #include "rules/source.h"
 #include "rules_test.h"
+#include "test.h"
 
 enum { LIMITS = 10000 };
 
@@ -36,7 +37,7 @@ static struct weir_rules *load_pairs(const char *first, const char *second, cons
     return test_load(text);
 }
 
-static void limits_with_values_of_their_own_stand_alone(void **state)
+TEST("limits with values of their own stand alone")
 {
     struct weir_rules *rules = load_pairs("method: GET, path: /r/", "/", "");
     expect_postings(rules, 1, 1);
@@ -46,7 +47,7 @@ static void limits_with_values_of_their_own_stand_alone(void **state)
     weir_rules_unref(rules);
 }
 
-static void limits_that_share_each_value_are_reported_apart_by_two(void **state)
+TEST("limits that share each value are reported apart by two")
 {
     struct weir_rules *rules = load_pairs("host: h", ", path: /p/", "");
     expect_postings(rules, 1, RULES_POSTINGS_MAX);
@@ -56,7 +57,7 @@ static void limits_that_share_each_value_are_reported_apart_by_two(void **state)
     weir_rules_unref(rules);
 }
 
-static void limits_by_address_stand_alone(void **state)
+TEST("limits by address stand alone")
 {
     struct weir_rules *rules = load_pairs("client.ip: 10.", ".", ".0/24");
     expect_postings(rules, 1, 1);
@@ -65,7 +66,7 @@ static void limits_by_address_stand_alone(void **state)
     weir_rules_unref(rules);
 }
 
-static void the_caller_is_asked_for_last(void **state)
+TEST("the caller is asked for last")
 {
     struct weir_rules *rules = load_pairs("user: u", ", header.t: t", "");
     /* Users are as rare as tenants, but knowing a user may cost a SHA-256. */
@@ -77,7 +78,7 @@ static void the_caller_is_asked_for_last(void **state)
     weir_rules_unref(rules);
 }
 
-static void few_limits_need_no_tree(void **state)
+TEST("few limits need no tree")
 {
     struct weir_rules *rules = test_load("limits:\n"
                                          "- {name: a, match: {path: /a}, key: [], rate: 1/s}\n"
@@ -98,7 +99,7 @@ static struct weir_rules *load_few(int count, const char *field, const char *val
     return test_load(text);
 }
 
-static void more_limits_than_a_look_up_is_worth_are_divided(void **state)
+TEST("more limits than a look up is worth are divided")
 {
     struct weir_rules *rules = load_few(RULES_POSTINGS_MAX, "path", "/r");
     expect_postings(rules, RULES_POSTINGS_MAX, 0);
@@ -109,7 +110,7 @@ static void more_limits_than_a_look_up_is_worth_are_divided(void **state)
     weir_rules_unref(rules);
 }
 
-static void few_limits_are_not_divided_by_caller(void **state)
+TEST("few limits are not divided by caller")
 {
     struct weir_rules *rules = load_few(RULES_POSTINGS_MAX_BY_CALLER, "user", "u");
     expect_postings(rules, RULES_POSTINGS_MAX_BY_CALLER, 0);
@@ -121,16 +122,4 @@ static void few_limits_are_not_divided_by_caller(void **state)
     weir_rules_unref(rules);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits_with_values_of_their_own_stand_alone),
-        cmocka_unit_test(limits_that_share_each_value_are_reported_apart_by_two),
-        cmocka_unit_test(limits_by_address_stand_alone),
-        cmocka_unit_test(the_caller_is_asked_for_last),
-        cmocka_unit_test(few_limits_need_no_tree),
-        cmocka_unit_test(more_limits_than_a_look_up_is_worth_are_divided),
-        cmocka_unit_test(few_limits_are_not_divided_by_caller),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

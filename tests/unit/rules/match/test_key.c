@@ -3,6 +3,7 @@
 #include "core/bytes.h"
 #include "rules/match/key_values.h"
 #include "rules_test.h"
+#include "test.h"
 
 struct key {
     uint64_t hash[2];
@@ -32,7 +33,7 @@ static void expect_same(struct key a, struct key b)
     assert_string_equal(a.text, b.text);
 }
 
-static void values_do_not_run_into_each_other(void **state)
+TEST("values do not run into each other")
 {
     struct weir_rules *rules = test_load("limits:\n- {name: l, key: [a, b], rate: 1/s}\n");
     struct key one = key_of(ASK(rules, "a", "x:y", "b", "z"));
@@ -47,7 +48,7 @@ static void values_do_not_run_into_each_other(void **state)
     weir_rules_unref(rules);
 }
 
-static void names_of_limits_are_part_of_the_key(void **state)
+TEST("names of limits are part of the key")
 {
     struct weir_rules *rules = test_load("limits:\n"
                                          "- {name: l, match: {m: '1'}, key: [a], rate: 1/s}\n"
@@ -58,7 +59,7 @@ static void names_of_limits_are_part_of_the_key(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_user_is_no_address_of_the_same_text(void **state)
+TEST("a user is no address of the same text")
 {
     struct weir_rules *rules =
         test_load("identify: [client.ip]\nlimits:\n- {name: l, key: [user], rate: 1/s}\n");
@@ -69,7 +70,7 @@ static void a_user_is_no_address_of_the_same_text(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_missing_value_is_no_value_at_all(void **state)
+TEST("a missing value is no value at all")
 {
     struct weir_rules *rules =
         test_load("limits:\n- {name: l, key: [user], on_missing: shared, rate: 1/s}\n");
@@ -79,7 +80,7 @@ static void a_missing_value_is_no_value_at_all(void **state)
     weir_rules_unref(rules);
 }
 
-static void what_stands_in_for_a_value_is_not_the_value(void **state)
+TEST("what replaces a value is not the value")
 {
     struct weir_rules *rules =
         test_load("limits:\n- {name: l, key: [user], on_missing: session, rate: 1/s}\n");
@@ -87,7 +88,7 @@ static void what_stands_in_for_a_value_is_not_the_value(void **state)
     weir_rules_unref(rules);
 }
 
-static void prefixes_group_addresses(void **state)
+TEST("prefixes group addresses")
 {
     struct weir_rules *rules =
         test_load("limits:\n- {name: l, key: [client.ip/64/24], rate: 1/s}\n");
@@ -106,7 +107,7 @@ static void prefixes_group_addresses(void **state)
     weir_rules_unref(rules);
 }
 
-static void long_values_are_hashed_and_not_cut(void **state)
+TEST("long values are hashed and not cut")
 {
     struct weir_rules *rules = test_load("limits:\n- {name: l, key: [a], rate: 1/s}\n");
     char one[2000], two[2000];
@@ -128,7 +129,7 @@ static void long_values_are_hashed_and_not_cut(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_text_is_one_printable_line(void **state)
+TEST("a text is one printable line")
 {
     struct weir_rules *rules = test_load("limits:\n- {name: l, key: [a], rate: 1/s}\n");
     assert_string_equal(key_of(ASK(rules, "a", "x\r\n\x01 %,\xff")).text,
@@ -138,7 +139,7 @@ static void a_text_is_one_printable_line(void **state)
     weir_rules_unref(rules);
 }
 
-static void secrets_are_shown_as_sha256(void **state)
+TEST("secrets are shown as sha256")
 {
     struct weir_rules *rules =
         test_load("limits:\n- {name: l, key: [header.Authorization], rate: 1/s}\n");
@@ -149,7 +150,7 @@ static void secrets_are_shown_as_sha256(void **state)
     weir_rules_unref(rules);
 }
 
-static void another_secret_makes_other_hashes_and_the_same_texts(void **state)
+TEST("another secret makes other hashes and the same texts")
 {
     static const uint64_t other[2] = {1, 2};
     struct weir_rules *rules = test_load("limits:\n- {name: l, key: [a], rate: 1/s}\n");
@@ -163,7 +164,7 @@ static void another_secret_makes_other_hashes_and_the_same_texts(void **state)
     weir_rules_unref(rules);
 }
 
-static void the_longest_path_and_32_long_keys_fit_the_scratch(void **state)
+TEST("the longest path and 32 long keys fit the scratch")
 {
     static char text[16384] = "limits:\n", path[7200], host[300];
     for (int i = 0; i < 32; i++)
@@ -179,7 +180,7 @@ static void the_longest_path_and_32_long_keys_fit_the_scratch(void **state)
 }
 
 /* The values of a key, as an operator gives them, lead to the key of requests. */
-static void a_key_is_found_by_its_values(void **state)
+TEST("a key is found by its values")
 {
     struct weir_rules *rules =
         test_load("identify: [client.ip]\n"
@@ -203,7 +204,7 @@ static void a_key_is_found_by_its_values(void **state)
     weir_rules_unref(rules);
 }
 
-static void captures_that_are_missing_lead_to_the_key_of_requests_without_them(void **state)
+TEST("captures that are missing lead to the key of requests without them")
 {
     struct weir_rules *rules =
         test_load("limits:\n"
@@ -233,22 +234,4 @@ static void captures_that_are_missing_lead_to_the_key_of_requests_without_them(v
     weir_rules_unref(rules);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_do_not_run_into_each_other),
-        cmocka_unit_test(names_of_limits_are_part_of_the_key),
-        cmocka_unit_test(a_user_is_no_address_of_the_same_text),
-        cmocka_unit_test(a_missing_value_is_no_value_at_all),
-        cmocka_unit_test(what_stands_in_for_a_value_is_not_the_value),
-        cmocka_unit_test(prefixes_group_addresses),
-        cmocka_unit_test(long_values_are_hashed_and_not_cut),
-        cmocka_unit_test(a_text_is_one_printable_line),
-        cmocka_unit_test(secrets_are_shown_as_sha256),
-        cmocka_unit_test(another_secret_makes_other_hashes_and_the_same_texts),
-        cmocka_unit_test(the_longest_path_and_32_long_keys_fit_the_scratch),
-        cmocka_unit_test(a_key_is_found_by_its_values),
-        cmocka_unit_test(captures_that_are_missing_lead_to_the_key_of_requests_without_them),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

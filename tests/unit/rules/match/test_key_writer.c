@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "rules/match/key_writer.h"
+#include "test.h"
 
 /* Writes each byte alone, and expects it as it is iff it is graphic ASCII and not in `encoded`. */
 static void expect_encoded(enum rules_key_syntax syntax, const char *encoded)
@@ -27,17 +28,17 @@ static void expect_encoded(enum rules_key_syntax syntax, const char *encoded)
     }
 }
 
-static void percent_and_comma_are_syntax_in_keys_of_limits(void **state)
+TEST("percent and comma are syntax in keys of limits")
 {
     expect_encoded(RULES_KEY_OF_LIMIT, "%,");
 }
 
-static void what_separates_descriptors_is_syntax_too_in_keys_of_envoy(void **state)
+TEST("what separates descriptors is syntax too in keys of envoy")
 {
     expect_encoded(RULES_KEY_OF_ENVOY, "%,=|~:");
 }
 
-static void plain_bytes_are_never_encoded(void **state)
+TEST("plain bytes are never encoded")
 {
     char room[16];
     struct rules_key_writer writer = {room, room + sizeof room, false};
@@ -48,7 +49,7 @@ static void plain_bytes_are_never_encoded(void **state)
 }
 
 /* "a,b" takes 5 bytes. */
-static void a_value_fits_or_the_writer_is_full(void **state)
+TEST("a value fits or the writer is full")
 {
     const struct weir_bytes value = {"a,b", 3};
     for (size_t size = 0; size < 8; size++) {
@@ -64,7 +65,7 @@ static void a_value_fits_or_the_writer_is_full(void **state)
     }
 }
 
-static void an_empty_value_is_nothing(void **state)
+TEST("an empty value is nothing")
 {
     char room[1];
     struct rules_key_writer writer = {room, room, false};
@@ -73,14 +74,4 @@ static void an_empty_value_is_nothing(void **state)
     assert_ptr_equal(writer.end, room);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(percent_and_comma_are_syntax_in_keys_of_limits),
-        cmocka_unit_test(what_separates_descriptors_is_syntax_too_in_keys_of_envoy),
-        cmocka_unit_test(plain_bytes_are_never_encoded),
-        cmocka_unit_test(a_value_fits_or_the_writer_is_full),
-        cmocka_unit_test(an_empty_value_is_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -5,6 +5,7 @@
 #include "rules/match/host.h"
 #include "rules/match/path.h"
 #include "rules_test.h"
+#include "test.h"
 
 static void expect_path_as(unsigned options, const char *raw, const char *normal)
 {
@@ -54,7 +55,7 @@ static bool in_pattern(const char *pattern, const char *path)
     return in_pattern_as(0, pattern, path);
 }
 
-static void query_and_fragment_are_cut_off(void **state)
+TEST("query and fragment are cut off")
 {
     expect_path("/a/b?c=/d#e", "/a/b");
     expect_path("/a#b?c", "/a");
@@ -63,7 +64,7 @@ static void query_and_fragment_are_cut_off(void **state)
     expect_path("?x", "/");
 }
 
-static void unreserved_characters_are_decoded_and_others_kept(void **state)
+TEST("unreserved characters are decoded and others kept")
 {
     expect_path("/%41%7a%30%2d%2E%5f%7E", "/Az0-._~");
     expect_path("/a%2fb", "/a%2Fb");
@@ -71,14 +72,14 @@ static void unreserved_characters_are_decoded_and_others_kept(void **state)
     expect_path("/%c3%a9", "/%C3%A9");
 }
 
-static void bytes_that_no_path_has_are_encoded(void **state)
+TEST("bytes that no path has are encoded")
 {
     expect_path("/a b", "/a%20b");
     expect_path("/\xc3\xa9", "/%C3%A9");
     expect_path("/\"<>\\^`{|}[]\x7f\x01", "/%22%3C%3E%5C%5E%60%7B%7C%7D%5B%5D%7F%01");
 }
 
-static void slashes_merge_and_dot_segments_vanish(void **state)
+TEST("slashes merge and dot segments vanish")
 {
     expect_path("//a///b//", "/a/b/");
     expect_path("/a/./b", "/a/b");
@@ -96,13 +97,13 @@ static void slashes_merge_and_dot_segments_vanish(void **state)
     expect_path("/.hidden", "/.hidden");
 }
 
-static void case_and_a_trailing_slash_are_kept(void **state)
+TEST("case and a trailing slash are kept")
 {
     expect_path("/Login", "/Login");
     expect_path("/login/", "/login/");
 }
 
-static void path_parameters_are_cut_off(void **state)
+TEST("path parameters are cut off")
 {
     expect_path("/login;x", "/login");
     expect_path("/login;", "/login");
@@ -118,7 +119,7 @@ static void path_parameters_are_cut_off(void **state)
     expect_path("/login%3B", "/login");
 }
 
-static void parameters_that_servers_disagree_on_are_refused(void **state)
+TEST("parameters that servers disagree on are refused")
 {
     refuse_path("/a/..;/b", 8, "path: parameters (`;`) on a dot segment");
     refuse_path("/a/.;x", 6, "path: parameters (`;`) on a dot segment");
@@ -129,7 +130,7 @@ static void parameters_that_servers_disagree_on_are_refused(void **state)
     refuse_path("/a;%00", 6, "path: a NUL byte");
 }
 
-static void path_parameters_can_be_kept(void **state)
+TEST("path parameters can be kept")
 {
     expect_path_as(WEIR_PATH_KEEP_PARAMETERS, "/login;x", "/login;x");
     expect_path_as(WEIR_PATH_KEEP_PARAMETERS, "/login%3bx", "/login%3Bx");
@@ -138,7 +139,7 @@ static void path_parameters_can_be_kept(void **state)
     assert_true(in_pattern_as(WEIR_PATH_KEEP_PARAMETERS, "/a;b/:c", "/a;b/d"));
 }
 
-static void case_can_be_folded(void **state)
+TEST("case can be folded")
 {
     expect_path_as(WEIR_PATH_FOLD_CASE, "/Login", "/login");
     expect_path_as(WEIR_PATH_FOLD_CASE, "/login", "/login");
@@ -148,7 +149,7 @@ static void case_can_be_folded(void **state)
     assert_true(in_pattern_as(WEIR_PATH_FOLD_CASE, "/LogIn/:Name", "/login/x"));
 }
 
-static void a_trailing_slash_can_be_dropped(void **state)
+TEST("a trailing slash can be dropped")
 {
     expect_path_as(WEIR_PATH_DROP_SLASH, "/login/", "/login");
     expect_path_as(WEIR_PATH_DROP_SLASH, "/login//", "/login");
@@ -164,7 +165,7 @@ static void a_trailing_slash_can_be_dropped(void **state)
     assert_false(in_pattern_as(WEIR_PATH_DROP_SLASH, "/", "/a"));
 }
 
-static void absolute_targets_lose_their_authority(void **state)
+TEST("absolute targets lose their authority")
 {
     expect_path("http://example.com/a?b", "/a");
     expect_path("HTTP://example.com", "/");
@@ -172,7 +173,7 @@ static void absolute_targets_lose_their_authority(void **state)
     expect_path("*", "*");
 }
 
-static void bad_paths_are_refused(void **state)
+TEST("bad paths are refused")
 {
     refuse_path("/%", 2, "path: a % without two hexadecimal digits");
     refuse_path("/%4", 3, "path: a % without two hexadecimal digits");
@@ -185,7 +186,7 @@ static void bad_paths_are_refused(void **state)
     refuse_path("**", 2, "path: does not begin with /");
 }
 
-static void paths_longer_than_the_limit_are_refused(void **state)
+TEST("paths longer than the limit are refused")
 {
     static char raw[WEIR_PATH_MAX + 2], out[WEIR_PATH_MAX];
     struct weir_bytes path;
@@ -213,7 +214,7 @@ static void expect_host(const char *raw, const char *normal)
     assert_memory_equal(host.data, normal, host.size);
 }
 
-static void hosts_lose_case_port_and_final_dot(void **state)
+TEST("hosts lose case port and final dot")
 {
     expect_host("Example.COM:8080", "example.com");
     expect_host("example.com.", "example.com");
@@ -226,7 +227,7 @@ static void hosts_lose_case_port_and_final_dot(void **state)
     expect_host("1.2.3.4:80", "1.2.3.4");
 }
 
-static void bad_hosts_are_refused(void **state)
+TEST("bad hosts are refused")
 {
     static const char *const hosts[] = {"a b",   "a/b",      "a@b",     "a:x",       "a:80:80",
                                         "[::1",  "[::1]x",   "[::1]:x", "[1.2.3.4]", "[]",
@@ -248,7 +249,7 @@ static void bad_hosts_are_refused(void **state)
         WEIR_ERR_TOO_LARGE);
 }
 
-static void patterns_match_segment_by_segment(void **state)
+TEST("patterns match segment by segment")
 {
     assert_true(in_pattern("/", "/"));
     assert_false(in_pattern("/", "/a"));
@@ -266,7 +267,7 @@ static void patterns_match_segment_by_segment(void **state)
     assert_false(in_pattern("/**", "*"));
 }
 
-static void two_stars_take_what_is_left_also_nothing(void **state)
+TEST("two stars take what is left also nothing")
 {
     assert_true(in_pattern("/**", "/"));
     assert_true(in_pattern("/**", "/a/b/c"));
@@ -277,7 +278,7 @@ static void two_stars_take_what_is_left_also_nothing(void **state)
     assert_false(in_pattern("/a/**", "/"));
 }
 
-static void patterns_are_brought_to_the_normal_form(void **state)
+TEST("patterns are brought to the normal form")
 {
     assert_true(in_pattern("/caf\xc3\xa9", "/caf%C3%A9"));
     assert_true(in_pattern("/%7euser", "/~user"));
@@ -286,7 +287,7 @@ static void patterns_are_brought_to_the_normal_form(void **state)
     assert_true(in_pattern("/a%5bb", "/a%5Bb"));
 }
 
-static void bad_patterns_are_refused(void **state)
+TEST("bad patterns are refused")
 {
     static const char *const patterns[] = {
         "",       "a",     "/a//b",   "//",    "/**/a", "/a*",     "/*.png", "/:",   "/:a.b",
@@ -309,7 +310,7 @@ static void bad_patterns_are_refused(void **state)
                         "matching; remove them, or set `paths: { parameters: keep }`");
 }
 
-static void a_pattern_has_at_most_32_segments(void **state)
+TEST("a pattern has at most 32 segments")
 {
     static char room[WEIR_PATH_MAX];
     char text[80] = "";
@@ -325,7 +326,7 @@ static void a_pattern_has_at_most_32_segments(void **state)
         WEIR_ERR_SYNTAX);
 }
 
-static void a_star_is_any_run_of_bytes(void **state)
+TEST("a star is any run of bytes")
 {
     assert_true(weir_glob_match(weir_bytes_of("*"), weir_bytes_of("")));
     assert_true(weir_glob_match(weir_bytes_of("*.example.com"), weir_bytes_of("a.b.example.com")));
@@ -349,7 +350,7 @@ static bool is_in(const char *glob, const char *text)
     return *glob == *text && (!*glob || is_in(glob + 1, text + 1));
 }
 
-static void random_globs_equal_the_obvious_rule(void **state)
+TEST("random globs equal the obvious rule")
 {
     unsigned seed = 1, matched = 0;
     for (int i = 0; i < 200000; i++) {
@@ -376,7 +377,7 @@ static void random_globs_equal_the_obvious_rule(void **state)
 }
 
 /* With time in proportion to glob times text, this would not end before the test's time limit. */
-static void a_long_text_that_nearly_matches_takes_linear_time(void **state)
+TEST("a long text that nearly matches takes linear time")
 {
     size_t size = 64 << 20;
     char glob[WEIR_GLOB_PIECE_MAX + 8], *text = malloc(size);
@@ -392,7 +393,7 @@ static void a_long_text_that_nearly_matches_takes_linear_time(void **state)
     free(text);
 }
 
-static void a_piece_beyond_the_bound_is_found_too(void **state)
+TEST("a piece beyond the bound is found too")
 {
     char glob[400], text[500];
     memset(text, 'a', sizeof text);
@@ -404,7 +405,7 @@ static void a_piece_beyond_the_bound_is_found_too(void **state)
     assert_false(weir_glob_match((struct weir_bytes){glob, 400}, (struct weir_bytes){text, 500}));
 }
 
-static void a_piece_between_two_stars_has_a_bound(void **state)
+TEST("a piece between two stars has a bound")
 {
     char glob[WEIR_GLOB_PIECE_MAX + 8];
     memset(glob, 'a', sizeof glob);
@@ -419,34 +420,4 @@ static void a_piece_between_two_stars_has_a_bound(void **state)
     assert_true(weir_glob_fits((struct weir_bytes){glob, WEIR_GLOB_PIECE_MAX + 8}));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(query_and_fragment_are_cut_off),
-        cmocka_unit_test(unreserved_characters_are_decoded_and_others_kept),
-        cmocka_unit_test(bytes_that_no_path_has_are_encoded),
-        cmocka_unit_test(slashes_merge_and_dot_segments_vanish),
-        cmocka_unit_test(case_and_a_trailing_slash_are_kept),
-        cmocka_unit_test(path_parameters_are_cut_off),
-        cmocka_unit_test(parameters_that_servers_disagree_on_are_refused),
-        cmocka_unit_test(path_parameters_can_be_kept),
-        cmocka_unit_test(case_can_be_folded),
-        cmocka_unit_test(a_trailing_slash_can_be_dropped),
-        cmocka_unit_test(absolute_targets_lose_their_authority),
-        cmocka_unit_test(bad_paths_are_refused),
-        cmocka_unit_test(paths_longer_than_the_limit_are_refused),
-        cmocka_unit_test(hosts_lose_case_port_and_final_dot),
-        cmocka_unit_test(bad_hosts_are_refused),
-        cmocka_unit_test(patterns_match_segment_by_segment),
-        cmocka_unit_test(two_stars_take_what_is_left_also_nothing),
-        cmocka_unit_test(patterns_are_brought_to_the_normal_form),
-        cmocka_unit_test(bad_patterns_are_refused),
-        cmocka_unit_test(a_pattern_has_at_most_32_segments),
-        cmocka_unit_test(a_star_is_any_run_of_bytes),
-        cmocka_unit_test(random_globs_equal_the_obvious_rule),
-        cmocka_unit_test(a_long_text_that_nearly_matches_takes_linear_time),
-        cmocka_unit_test(a_piece_beyond_the_bound_is_found_too),
-        cmocka_unit_test(a_piece_between_two_stars_has_a_bound),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -5,6 +5,7 @@
 #include "rules/match/query.h"
 #include "rules/source.h"
 #include "rules_test.h"
+#include "test.h"
 
 /* The decoded value of a parameter; NULL: there is none. */
 static const char *value_of(const char *target, const char *name)
@@ -20,9 +21,8 @@ static const char *value_of(const char *target, const char *name)
     return text;
 }
 
-static void a_parameter_is_found_by_its_decoded_name(void **state)
+TEST("a parameter is found by its decoded name")
 {
-    (void)state;
     assert_string_equal(value_of("/a?b=1&c=2", "b"), "1");
     assert_string_equal(value_of("/a?b=1&c=2", "c"), "2");
     assert_string_equal(value_of("/a?%61pi_%6bey=x", "api_key"), "x");
@@ -39,9 +39,8 @@ static void a_parameter_is_found_by_its_decoded_name(void **state)
     assert_null(value_of("", "b"));
 }
 
-static void the_first_of_several_counts_and_a_fragment_ends_them(void **state)
+TEST("the first of several counts and a fragment ends them")
 {
-    (void)state;
     assert_string_equal(value_of("/a?b=1&b=2", "b"), "1");
     assert_string_equal(value_of("/a?b&b=2", "b"), "");
     assert_string_equal(value_of("/a?&&b=2", "b"), "2");
@@ -50,9 +49,8 @@ static void the_first_of_several_counts_and_a_fragment_ends_them(void **state)
     assert_string_equal(value_of("/a?b=1=2", "b"), "1=2");
 }
 
-static void values_are_decoded_and_a_lone_percent_stands_for_itself(void **state)
+TEST("values are decoded and a lone percent stands for itself")
 {
-    (void)state;
     assert_string_equal(value_of("/a?b=x+y%20z", "b"), "x y z");
     assert_string_equal(value_of("/a?b=%2B%26%3d", "b"), "+&=");
     assert_string_equal(value_of("/a?b=%C3%A9", "b"), "\xC3\xA9");
@@ -62,11 +60,10 @@ static void values_are_decoded_and_a_lone_percent_stands_for_itself(void **state
     assert_string_equal(value_of("/a?b=%%41", "b"), "%A");
 }
 
-static void a_value_has_a_longest_length_and_needs_its_room(void **state)
+TEST("a value has a longest length and needs its room")
 {
     static char long_value[WEIR_QUERY_VALUE_MAX + 1], room[WEIR_QUERY_VALUE_MAX + 1];
     struct weir_bytes decoded, encoded = {long_value, WEIR_QUERY_VALUE_MAX};
-    (void)state;
     memset(long_value, 'x', sizeof long_value);
     assert_int_equal(weir_query_decode(encoded, &decoded, room, sizeof room), 0);
     assert_ptr_equal(decoded.data, long_value);
@@ -111,9 +108,8 @@ static const char *key_of(const char *limit, const char *path, const char *cooki
     return text;
 }
 
-static void a_limit_is_keyed_by_a_parameter_of_the_query(void **state)
+TEST("a limit is keyed by a parameter of the query")
 {
-    (void)state;
     assert_string_equal(key_of("key: [query.k]", "/a?k=1", NULL), "query.k=1");
     assert_string_equal(key_of("key: [query.k, query.l]", "/?l=%41+&k=%42", NULL),
                         "query.k=B,query.l=A%20");
@@ -126,9 +122,8 @@ static void a_limit_is_keyed_by_a_parameter_of_the_query(void **state)
     assert_string_equal(key_of("match: { query.v: absent }, key: [path]", "/x?v=", NULL), "");
 }
 
-static void a_limit_is_keyed_by_a_cookie_that_is_never_shown(void **state)
+TEST("a limit is keyed by a cookie that is never shown")
 {
-    (void)state;
     const char *key = key_of("key: [cookie.sid]", "/", "a=1; sid=secret; sid=other");
     assert_non_null(strstr(key, "cookie.sid=sha256:"));
     assert_null(strstr(key, "secret"));
@@ -139,10 +134,9 @@ static void a_limit_is_keyed_by_a_cookie_that_is_never_shown(void **state)
     assert_string_equal(key_of("match: { cookie.b: absent }, key: [path]", "/", "c=1"), "path=/");
 }
 
-static void names_are_checked(void **state)
+TEST("names are checked")
 {
     static const char *const bad[] = {"query.", "cookie.", "query.a b", "cookie.a[b]", "query.a=b"};
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char file[256];
         struct weir_problems problems = {0};
@@ -156,16 +150,4 @@ static void names_are_checked(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_parameter_is_found_by_its_decoded_name),
-        cmocka_unit_test(the_first_of_several_counts_and_a_fragment_ends_them),
-        cmocka_unit_test(values_are_decoded_and_a_lone_percent_stands_for_itself),
-        cmocka_unit_test(a_value_has_a_longest_length_and_needs_its_room),
-        cmocka_unit_test(a_limit_is_keyed_by_a_parameter_of_the_query),
-        cmocka_unit_test(a_limit_is_keyed_by_a_cookie_that_is_never_shown),
-        cmocka_unit_test(names_are_checked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

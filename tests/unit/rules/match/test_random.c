@@ -3,6 +3,7 @@
  * code of its own. */
 #include "draw.h"
 #include "rules_test.h"
+#include "test.h"
 
 static uint64_t random_state = 20;
 
@@ -244,7 +245,7 @@ static void ask_both(const struct weir_rules *rules, const struct slow_limit *li
     }
 }
 
-static void the_index_finds_what_a_scan_finds(void **state)
+TEST("the index finds what a scan finds")
 {
     static const int counts[] = {1, 4, 9, 20, 60, 200, LIMITS_MAX};
     static struct slow_limit limits[LIMITS_MAX];
@@ -266,10 +267,4 @@ static void the_index_finds_what_a_scan_finds(void **state)
     assert_true(applying > 20000); /* else the rules of this test match nothing */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_index_finds_what_a_scan_finds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

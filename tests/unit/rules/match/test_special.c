@@ -4,6 +4,7 @@
 
 #include "rules_test.h"
 #include "temporary.h"
+#include "test.h"
 
 /* Asks again with what the front end knows of header fields. */
 static struct test_request *supply(struct test_request *test, uint8_t fields)
@@ -15,7 +16,7 @@ static struct test_request *supply(struct test_request *test, uint8_t fields)
 
 #define LIMIT(name, match) "- {name: " name ", match: {" match "}, key: [], rate: 1/s}\n"
 
-static void a_field_is_absent_only_where_the_front_end_knows_fields(void **state)
+TEST("a field is absent only where the front end knows fields")
 {
     struct weir_rules *rules =
         test_load("limits:\n" LIMIT("agent", "header.User-Agent: absent")
@@ -30,7 +31,7 @@ static void a_field_is_absent_only_where_the_front_end_knows_fields(void **state
     weir_rules_unref(rules);
 }
 
-static void absent_may_be_one_of_several_values(void **state)
+TEST("absent may be one of several values")
 {
     struct weir_rules *rules =
         test_load("limits:\n" LIMIT("tool", "header.user-agent: [absent, 'curl/*', wget]"));
@@ -42,7 +43,7 @@ static void absent_may_be_one_of_several_values(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_value_called_absent_is_escaped(void **state)
+TEST("a value called absent is escaped")
 {
     struct weir_rules *rules = test_load("limits:\n" LIMIT("a", "header.x: '\\absent'"));
     test_expect(supply(ASK(rules, "header.x", "absent"), WEIR_FIELDS_ALL), "a{}");
@@ -50,7 +51,7 @@ static void a_value_called_absent_is_escaped(void **state)
     weir_rules_unref(rules);
 }
 
-static void not_needs_a_value_that_is_none_of_these(void **state)
+TEST("not needs a value that is none of these")
 {
     struct weir_rules *rules = test_load(
         "limits:\n" LIMIT("ja4", "header.x-ja4: {not: 't13d*'}")
@@ -67,7 +68,7 @@ static void not_needs_a_value_that_is_none_of_these(void **state)
     weir_rules_unref(rules);
 }
 
-static void not_works_on_paths_captures_hosts_and_addresses(void **state)
+TEST("not works on paths captures hosts and addresses")
 {
     struct weir_rules *rules =
         test_load("limits:\n" LIMIT("path", "path: {not: [/health, '/static/**']}")
@@ -88,13 +89,13 @@ static void not_works_on_paths_captures_hosts_and_addresses(void **state)
     weir_rules_unref(rules);
 }
 
-static void patterns_that_must_not_hold_name_no_segments(void **state)
+TEST("patterns that must not hold name no segments")
 {
     test_refused("limits:\n" LIMIT("a", "path: {not: '/u/:id'}, path.id: 'x*'"),
                  "2:44: `path.id`: the `path` of this limit's match names no `:id`\n");
 }
 
-static void explanations_say_what_is_wanted(void **state)
+TEST("explanations say what is required")
 {
     struct weir_rules *rules = test_load("limits:\n" LIMIT("a", "header.x: [absent, y]")
                                              LIMIT("b", "header.x: {not: [z, y]}"));
@@ -109,7 +110,7 @@ static void explanations_say_what_is_wanted(void **state)
     weir_rules_unref(rules);
 }
 
-static void many_limits_with_not_and_absent_are_found(void **state)
+TEST("many limits with not and absent are found")
 {
     static char text[16384];
     size_t used = (size_t)sprintf(text, "limits:\n");
@@ -155,7 +156,7 @@ static const char *with_list(const char *text)
     "  - {file: @, by: header.x-api-key, level: warned}\n"                                         \
     "limits:\n"
 
-static void a_list_holds_for_its_networks_and_values(void **state)
+TEST("a list holds for its networks and values")
 {
     struct weir_rules *rules = test_load(
         with_list(STANDING LIMIT("in", "list: bad") LIMIT("out", "list: {not: [bad]}")
@@ -171,7 +172,7 @@ static void a_list_holds_for_its_networks_and_values(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_list_without_a_name_has_that_of_its_file(void **state)
+TEST("a list without a name has that of its file")
 {
     char text[8192], name[TEMPORARY_MAX];
     const char *base = strrchr(list, '/') + 1;
@@ -184,7 +185,7 @@ static void a_list_without_a_name_has_that_of_its_file(void **state)
     weir_rules_unref(rules);
 }
 
-static void mistakes_in_lists_are_named(void **state)
+TEST("mistakes in lists are named")
 {
     static const struct test_problem_case cases[] = {
         {LIMIT("l", "list: bda"),
@@ -233,20 +234,4 @@ static int remove_list(void **state)
     return unlink(list);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_field_is_absent_only_where_the_front_end_knows_fields),
-        cmocka_unit_test(absent_may_be_one_of_several_values),
-        cmocka_unit_test(a_value_called_absent_is_escaped),
-        cmocka_unit_test(not_needs_a_value_that_is_none_of_these),
-        cmocka_unit_test(not_works_on_paths_captures_hosts_and_addresses),
-        cmocka_unit_test(patterns_that_must_not_hold_name_no_segments),
-        cmocka_unit_test(explanations_say_what_is_wanted),
-        cmocka_unit_test(many_limits_with_not_and_absent_are_found),
-        cmocka_unit_test(a_list_holds_for_its_networks_and_values),
-        cmocka_unit_test(a_list_without_a_name_has_that_of_its_file),
-        cmocka_unit_test(mistakes_in_lists_are_named),
-    };
-    return cmocka_run_group_tests(tests, make_list, remove_list);
-}
+RUN_TESTS_WITH(make_list, remove_list)

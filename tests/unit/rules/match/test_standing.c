@@ -9,6 +9,7 @@
 #include "keys_test.h"
 #include "rules/match/key_values.h"
 #include "standing_map.h"
+#include "test.h"
 
 #define NOW UINT64_C(1700000000000000000)
 #define SECOND UINT64_C(1000000000)
@@ -83,14 +84,14 @@ static const char by_all[] =
     "- {name: good, match: {standing: good}, key: [standing], rate: 1/s}\n"
     "- {name: vip, match: {standing: trusted}, key: [standing], rate: 1/s}\n";
 
-static void without_a_map_everybody_is_good(void **state)
+TEST_WITH(open_map, close_map, "without a map everybody is good")
 {
     struct weir_rules *rules = test_load(by_all);
     test_expect(ASK(rules, "user", "alice"), "all{} good{standing=good}");
     weir_rules_unref(rules);
 }
 
-static void nothing_held_is_good(void **state)
+TEST_WITH(open_map, close_map, "nothing held is good")
 {
     struct weir_rules *rules = test_load(by_all);
     test_expect(MEET(rules, "user", "alice"), "all{} good{standing=good}");
@@ -101,7 +102,7 @@ static void nothing_held_is_good(void **state)
     weir_rules_unref(rules);
 }
 
-static void limits_match_by_it_and_count_by_it(void **state)
+TEST_WITH(open_map, close_map, "limits match by it and count by it")
 {
     struct weir_rules *rules = test_load(by_all);
     hold("tenant", "t1", WEIR_STANDING_THROTTLED, WEIR_STANDING_BY_PENALTY, NOW + SECOND);
@@ -113,7 +114,7 @@ static void limits_match_by_it_and_count_by_it(void **state)
     weir_rules_unref(rules);
 }
 
-static void the_suspended_and_the_revoked_meet_no_limit(void **state)
+TEST_WITH(open_map, close_map, "the suspended and the revoked meet no limit")
 {
     struct weir_rules *rules = test_load(by_all);
     hold("user", "sus", WEIR_STANDING_SUSPENDED, WEIR_STANDING_BY_PENALTY, NOW + 5 * SECOND);
@@ -130,7 +131,7 @@ static void the_suspended_and_the_revoked_meet_no_limit(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_query_that_does_not_refuse_gets_their_checks(void **state)
+TEST_WITH(open_map, close_map, "a query that does not refuse gets their checks")
 {
     struct weir_rules *rules = test_load(by_all);
     hold("user", "sus", WEIR_STANDING_SUSPENDED, WEIR_STANDING_BY_PENALTY, NOW + SECOND);
@@ -142,7 +143,7 @@ static void a_query_that_does_not_refuse_gets_their_checks(void **state)
     weir_rules_unref(rules);
 }
 
-static void it_ends_to_the_nanosecond(void **state)
+TEST_WITH(open_map, close_map, "it ends to the nanosecond")
 {
     struct weir_rules *rules = test_load(by_all);
     hold("user", "u", WEIR_STANDING_SUSPENDED, WEIR_STANDING_BY_PENALTY, NOW + 1);
@@ -152,7 +153,7 @@ static void it_ends_to_the_nanosecond(void **state)
     weir_rules_unref(rules);
 }
 
-static void trusted_callers_meet_only_limits_that_say_so(void **state)
+TEST_WITH(open_map, close_map, "trusted callers meet only limits that say so")
 {
     struct weir_rules *rules = test_load(by_all);
     hold("org", "acme", WEIR_STANDING_TRUSTED, WEIR_STANDING_BY_LIST, WEIR_NEVER);
@@ -161,7 +162,7 @@ static void trusted_callers_meet_only_limits_that_say_so(void **state)
     weir_rules_unref(rules);
 }
 
-static void all_kinds_are_joined(void **state)
+TEST_WITH(open_map, close_map, "all kinds are joined")
 {
     struct weir_rules *rules = test_load(by_all);
     hold_network("192.0.2.0/24", WEIR_STANDING_WARNED, WEIR_STANDING_BY_PENALTY, NOW + SECOND);
@@ -183,7 +184,7 @@ static void all_kinds_are_joined(void **state)
     weir_rules_unref(rules);
 }
 
-static void networks_of_any_length_count(void **state)
+TEST_WITH(open_map, close_map, "networks of any length count")
 {
     struct weir_rules *rules = test_load(by_all);
     hold_network("2001:db8::/32", WEIR_STANDING_WARNED, WEIR_STANDING_BY_LIST, WEIR_NEVER);
@@ -195,7 +196,7 @@ static void networks_of_any_length_count(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_value_counts_by_its_kind(void **state)
+TEST_WITH(open_map, close_map, "a value counts by its kind")
 {
     struct weir_rules *rules = test_load(by_all);
     hold("user", "acme", WEIR_STANDING_SUSPENDED, WEIR_STANDING_BY_LIST, WEIR_NEVER);
@@ -205,7 +206,7 @@ static void a_value_counts_by_its_kind(void **state)
     weir_rules_unref(rules);
 }
 
-static void secrets_are_named_by_their_digest(void **state)
+TEST_WITH(open_map, close_map, "secrets are named by their digest")
 {
     struct weir_rules *rules = test_load(by_all);
     hold("header.x-api-key", "alice-key", WEIR_STANDING_REVOKED, WEIR_STANDING_BY_OPERATOR,
@@ -229,7 +230,7 @@ static struct weir_rules *load_identified(void)
     return rules;
 }
 
-static void a_user_counts_when_the_key_is_known(void **state)
+TEST_WITH(open_map, close_map, "a user counts when the key is known")
 {
     struct weir_rules *rules = load_identified();
     hold("user", "alice", WEIR_STANDING_SUSPENDED, WEIR_STANDING_BY_OPERATOR, WEIR_NEVER);
@@ -241,7 +242,7 @@ static void a_user_counts_when_the_key_is_known(void **state)
 }
 
 /* The user "192.0.2.1" of `identify: client.ip` is not the user of that name. */
-static void a_user_that_is_an_address_has_the_standing_of_the_address(void **state)
+TEST_WITH(open_map, close_map, "a user that is an address has the standing of the address")
 {
     struct weir_rules *rules = load_identified();
     hold("user", "192.0.2.1", WEIR_STANDING_SUSPENDED, WEIR_STANDING_BY_OPERATOR, WEIR_NEVER);
@@ -258,7 +259,7 @@ static const char looked_up[] = "identify: header.x-api-key\n"
                                 "standing: {by: [client.ip/64, user]}\n"
                                 "limits: [{name: all, key: [], rate: 1/s}]\n";
 
-static void a_caller_elsewhere_is_waited_for(void **state)
+TEST_WITH(open_map, close_map, "a caller in another store is waited for")
 {
     static struct fake_directory fake;
     struct weir_rules *rules = test_load(looked_up);
@@ -273,7 +274,7 @@ static void a_caller_elsewhere_is_waited_for(void **state)
     weir_rules_unref(rules);
 }
 
-static void who_is_suspended_by_address_is_refused_though_the_directory_fails(void **state)
+TEST_WITH(open_map, close_map, "who is suspended by address is refused though the directory fails")
 {
     static struct fake_directory fake;
     struct weir_rules *rules = test_load(looked_up);
@@ -290,7 +291,7 @@ static void who_is_suspended_by_address_is_refused_though_the_directory_fails(vo
     weir_rules_unref(rules);
 }
 
-static void a_state_is_found_by_a_level_as_by_any_value(void **state)
+TEST_WITH(open_map, close_map, "a state is found by a level as by any value")
 {
     static struct weir_scratch scratch;
     struct weir_rules *rules = test_load(by_all);
@@ -310,7 +311,7 @@ static void a_state_is_found_by_a_level_as_by_any_value(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_limit_has_the_scale_of_the_level(void **state)
+TEST_WITH(open_map, close_map, "a limit has the scale of the level")
 {
     struct weir_rules *rules =
         test_load("standing: {by: user}\n"
@@ -336,28 +337,4 @@ static void a_limit_has_the_scale_of_the_level(void **state)
     weir_rules_unref(rules);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, open_map, close_map)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(without_a_map_everybody_is_good),
-        TEST(nothing_held_is_good),
-        TEST(limits_match_by_it_and_count_by_it),
-        TEST(the_suspended_and_the_revoked_meet_no_limit),
-        TEST(a_query_that_does_not_refuse_gets_their_checks),
-        TEST(it_ends_to_the_nanosecond),
-        TEST(trusted_callers_meet_only_limits_that_say_so),
-        TEST(all_kinds_are_joined),
-        TEST(networks_of_any_length_count),
-        TEST(a_value_counts_by_its_kind),
-        TEST(secrets_are_named_by_their_digest),
-        TEST(a_user_counts_when_the_key_is_known),
-        TEST(a_user_that_is_an_address_has_the_standing_of_the_address),
-        TEST(a_caller_elsewhere_is_waited_for),
-        TEST(who_is_suspended_by_address_is_refused_though_the_directory_fails),
-        TEST(a_state_is_found_by_a_level_as_by_any_value),
-        TEST(a_limit_has_the_scale_of_the_level),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+RUN_TESTS_WITH(make_folder, remove_folder)

@@ -5,6 +5,7 @@
 #include "feature/standing/rules/match.h"
 #include "rules_test.h"
 #include "standing_map.h"
+#include "test.h"
 
 #define NOW UINT64_C(1700000000000000000)
 #define SECOND UINT64_C(1000000000)
@@ -52,7 +53,7 @@ static const char three[] =
     "- {name: c, key: header.x-api-key, strikes: 5/h, ladder: [warn 1h]}\n"
     "- {name: d, key: user, strikes: 5/h, ladder: [warn 1h]}\n";
 
-static void each_penalty_has_its_own_value_and_count(void **state)
+TEST_WITH(open_map, close_map, "each penalty has its own value and count")
 {
     struct weir_rules *rules = test_load(three);
     struct test_request *test =
@@ -78,7 +79,7 @@ static void each_penalty_has_its_own_value_and_count(void **state)
     weir_rules_unref(rules);
 }
 
-static void who_has_no_such_value_gets_no_strike(void **state)
+TEST_WITH(open_map, close_map, "who has no such value gets no strike")
 {
     struct weir_rules *rules = test_load(three);
     MEET(rules, "client.ip", "2001:db8::1");
@@ -90,7 +91,7 @@ static void who_has_no_such_value_gets_no_strike(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_value_that_no_standing_can_name_gets_no_strike(void **state)
+TEST_WITH(open_map, close_map, "a value that no standing can name gets no strike")
 {
     static char long_value[WEIR_STRIKE_VALUE_MAX + 2];
     struct weir_rules *rules = test_load(three);
@@ -104,7 +105,7 @@ static void a_value_that_no_standing_can_name_gets_no_strike(void **state)
     weir_rules_unref(rules);
 }
 
-static void addresses_of_one_network_are_counted_together(void **state)
+TEST_WITH(open_map, close_map, "addresses of one network are counted together")
 {
     struct weir_rules *rules = test_load(three);
     MEET(rules, "client.ip", "2001:db8::1");
@@ -116,7 +117,7 @@ static void addresses_of_one_network_are_counted_together(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_refused_request_is_a_strike_only_where_the_penalty_says_so(void **state)
+TEST_WITH(open_map, close_map, "a refused request is a strike only where the penalty says so")
 {
     struct weir_rules *rules = test_load(three);
     struct weir_standing_entry entry = {.since_ns = NOW - SECOND,
@@ -134,7 +135,7 @@ static void a_refused_request_is_a_strike_only_where_the_penalty_says_so(void **
 }
 
 /* The user "192.0.2.1" of `identify: client.ip` is not the user of that name. */
-static void a_user_that_is_an_address_gets_no_strike(void **state)
+TEST_WITH(open_map, close_map, "a user that is an address gets no strike")
 {
     struct weir_rules *rules =
         test_load("identify: client.ip\n"
@@ -146,7 +147,7 @@ static void a_user_that_is_an_address_gets_no_strike(void **state)
     weir_rules_unref(rules);
 }
 
-static void without_a_map_there_is_none(void **state)
+TEST_WITH(open_map, close_map, "without a map there is none")
 {
     struct weir_rules *rules = test_load(three);
     struct test_request *test = ASK(rules, "user", "ada");
@@ -157,17 +158,4 @@ static void without_a_map_there_is_none(void **state)
     weir_rules_unref(rules);
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_map, close_map)
-    const struct CMUnitTest tests[] = {
-        CASE(each_penalty_has_its_own_value_and_count),
-        CASE(who_has_no_such_value_gets_no_strike),
-        CASE(a_value_that_no_standing_can_name_gets_no_strike),
-        CASE(addresses_of_one_network_are_counted_together),
-        CASE(a_refused_request_is_a_strike_only_where_the_penalty_says_so),
-        CASE(a_user_that_is_an_address_gets_no_strike),
-        CASE(without_a_map_there_is_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -7,6 +7,7 @@
 #include "rules/match/path.h"
 #include "rules/match/path_trie.h"
 #include "rules_test.h"
+#include "test.h"
 
 static uint64_t random_state = 7;
 
@@ -24,7 +25,7 @@ static struct weir_address random_address(void)
     return address;
 }
 
-static void the_address_trie_finds_what_a_scan_finds(void **state)
+TEST("the address trie finds what a scan finds")
 {
     enum { PREFIXES = 400 };
     static struct weir_cidr cidrs[PREFIXES];
@@ -59,7 +60,7 @@ static void the_address_trie_finds_what_a_scan_finds(void **state)
     }
 }
 
-static void an_unknown_address_is_in_no_prefix(void **state)
+TEST("an unknown address is in no prefix")
 {
     struct rules_address_trie trie = {0};
     uint32_t atoms = 0, found[RULES_ADDRESS_ATOMS_MAX];
@@ -89,7 +90,7 @@ static void random_text(char *text, bool pattern)
         strcat(text, "/");
 }
 
-static void the_path_trie_finds_what_a_scan_finds(void **state)
+TEST("the path trie finds what a scan finds")
 {
     enum { PATTERNS = 200 };
     static struct weir_path_pattern patterns[PATTERNS];
@@ -132,12 +133,4 @@ static void the_path_trie_finds_what_a_scan_finds(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_address_trie_finds_what_a_scan_finds),
-        cmocka_unit_test(an_unknown_address_is_in_no_prefix),
-        cmocka_unit_test(the_path_trie_finds_what_a_scan_finds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

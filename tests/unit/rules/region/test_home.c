@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "feature/region/rules/home.h"
+#include "test.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -25,9 +26,8 @@ static uint32_t home(const struct rules_region *regions, uint32_t count, unsigne
 }
 
 /* The logarithms are from Python's decimal, with 60 digits. */
-static void distances_are_logarithms(void **state)
+TEST("distances are logarithms")
 {
-    (void)state;
     static const struct {
         uint64_t u, distance;
     } cases[] = {
@@ -45,9 +45,8 @@ static void distances_are_logarithms(void **state)
     assert_int_equal(rules_region_distance(UINT64_MAX), 0);
 }
 
-static void regions_are_home_by_weight(void **state)
+TEST("regions are home by weight")
 {
-    (void)state;
     const struct rules_region regions[] = {REGION("eu", 3), REGION("us", 1), REGION("ap", 2),
                                            REGION("dr", 0)};
     unsigned counts[4] = {0};
@@ -59,9 +58,8 @@ static void regions_are_home_by_weight(void **state)
     assert_int_equal(counts[3], 0);
 }
 
-static void the_order_of_the_file_does_not_matter(void **state)
+TEST("the order of the file does not matter")
 {
-    (void)state;
     const struct rules_region one[] = {REGION("eu", 3), REGION("us", 1), REGION("ap", 2)};
     const struct rules_region other[] = {REGION("ap", 2), REGION("eu", 3), REGION("us", 1)};
     static const uint32_t place[] = {1, 2, 0};
@@ -69,9 +67,8 @@ static void the_order_of_the_file_does_not_matter(void **state)
         assert_int_equal(place[home(one, 3, i)], home(other, 3, i));
 }
 
-static void a_weight_moves_only_keys_of_its_region(void **state)
+TEST("a weight moves only keys of its region")
 {
-    (void)state;
     const struct rules_region before[] = {REGION("eu", 2), REGION("us", 2), REGION("ap", 2)};
     const struct rules_region after[] = {REGION("eu", 2), REGION("us", 3), REGION("ap", 2)};
     unsigned moved = 0;
@@ -84,9 +81,8 @@ static void a_weight_moves_only_keys_of_its_region(void **state)
 }
 
 /* Every machine, and every version, has to find the same homes. */
-static void homes_never_change(void **state)
+TEST("homes never change")
 {
-    (void)state;
     const struct rules_region regions[] = {REGION("eu", 1), REGION("us", 1), REGION("ap", 1)};
     char found[25] = "";
     for (unsigned i = 0; i < 24; i++)
@@ -94,14 +90,4 @@ static void homes_never_change(void **state)
     assert_string_equal(found, "000011010111101020001111");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(distances_are_logarithms),
-        cmocka_unit_test(regions_are_home_by_weight),
-        cmocka_unit_test(the_order_of_the_file_does_not_matter),
-        cmocka_unit_test(a_weight_moves_only_keys_of_its_region),
-        cmocka_unit_test(homes_never_change),
-    };
-    return cmocka_run_group_tests_name("region_home", tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -5,6 +5,7 @@
  * it where nobody waits between the files. A home lends at once here, by a decision on its state.
  */
 #include "../../../lib/rules_test.h"
+#include "test.h"
 
 #include "../../../lib/draw.h"
 #include "feature/region/rules/region.h"
@@ -182,9 +183,8 @@ static bool check_key(const struct world *world, const char *user)
     return most < 4;
 }
 
-static void parts_fit_in_every_mixture_of_files(void **state)
+TEST("parts fit in every mixture of files")
 {
-    (void)state;
     static struct world world;
     uint64_t draw = 4711;
     for (uint32_t number = 0; number < 7 * CHANGES; number++) {
@@ -343,9 +343,8 @@ static uint64_t run_random(struct world *world, const struct algorithm *algorith
     return too_many;
 }
 
-static void nodes_that_take_files_over_one_by_one_stay_within_the_bound(void **state)
+TEST("nodes that take files over one by one stay within the bound")
 {
-    (void)state;
     static struct world world;
     const char *given = getenv("WEIR_SEED");
     uint64_t first = given ? strtoull(given, NULL, 10) : 1, last = given ? first : 2;
@@ -386,21 +385,12 @@ static uint64_t run_bursts(const struct algorithm *algorithm, uint64_t wait_ns)
     return too_many;
 }
 
-static void without_the_wait_they_do_not(void **state)
+TEST("without the wait they do not")
 {
-    (void)state;
     for (size_t a = 0; a < sizeof(algorithms) / sizeof(algorithms[0]); a++) {
         assert_true(run_bursts(&algorithms[a], 0) > 0);
         assert_int_equal(run_bursts(&algorithms[a], WINDOW), 0);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_fit_in_every_mixture_of_files),
-        cmocka_unit_test(nodes_that_take_files_over_one_by_one_stay_within_the_bound),
-        cmocka_unit_test(without_the_wait_they_do_not),
-    };
-    return cmocka_run_group_tests_name("region_moving", tests, NULL, NULL);
-}
+RUN_TESTS()

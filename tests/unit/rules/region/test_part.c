@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "feature/region/rules/part.h"
+#include "test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,9 +22,8 @@ static struct weir_limit limit(enum weir_algorithm algorithm, uint64_t rate, uin
 
 static const struct rules_fraction third = {1, 3}, twentieth = {500, 10000};
 
-static void rates_and_bursts_are_rounded_down(void **state)
+TEST("rates and bursts are rounded down")
 {
-    (void)state;
     struct weir_reason reason = {{0}};
     struct weir_limit whole = limit(WEIR_TOKEN_BUCKET, 100, 50), part;
     assert_int_equal(rules_limit_part(&whole, third, &part, &reason), 0);
@@ -40,9 +40,8 @@ static void rates_and_bursts_are_rounded_down(void **state)
                      WEIR_BUCKET_MAX / 10000 * 9999 + WEIR_BUCKET_MAX % 10000 * 9999 / 10000);
 }
 
-static void a_part_is_never_rounded_up_to_one(void **state)
+TEST("a part is never rounded up to one")
 {
-    (void)state;
     struct weir_reason reason = {{0}};
     struct weir_limit whole = limit(WEIR_FIXED_WINDOW, 19, 0), part;
     assert_int_equal(rules_limit_part(&whole, twentieth, &part, &reason), WEIR_ERR_RANGE);
@@ -56,9 +55,8 @@ static void a_part_is_never_rounded_up_to_one(void **state)
 }
 
 /* A queue admits B + 1 at once: parts of B alone would admit R of these ones. */
-static void capacities_of_queues_add_up(void **state)
+TEST("capacities of queues add up")
 {
-    (void)state;
     struct weir_reason reason = {{0}};
     struct weir_limit whole = limit(WEIR_LEAKY_QUEUE, 100, 10), part;
     assert_int_equal(whole.capacity, 11);
@@ -69,9 +67,8 @@ static void capacities_of_queues_add_up(void **state)
     assert_string_equal(reason.text, "1/3 of 5 is less than 2");
 }
 
-static void fractions_add_up_exactly(void **state)
+TEST("fractions add up exactly")
 {
-    (void)state;
     assert_true(rules_fractions_fit(third, 2, third));
     assert_false(rules_fractions_fit(third, 3, (struct rules_fraction){1, 10000}));
     assert_true(rules_fractions_fit(twentieth, 2, (struct rules_fraction){9, 10}));
@@ -82,13 +79,4 @@ static void fractions_add_up_exactly(void **state)
     assert_int_equal(rules_fraction_rest(third, 15).numerator, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rates_and_bursts_are_rounded_down),
-        cmocka_unit_test(a_part_is_never_rounded_up_to_one),
-        cmocka_unit_test(capacities_of_queues_add_up),
-        cmocka_unit_test(fractions_add_up_exactly),
-    };
-    return cmocka_run_group_tests_name("region_part", tests, NULL, NULL);
-}
+RUN_TESTS()

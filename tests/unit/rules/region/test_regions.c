@@ -3,6 +3,7 @@
 #include "feature/identity/rules/caller.h"
 #include "feature/region/rules/region.h"
 #include "rules/charge/candidate.h"
+#include "test.h"
 
 #define HEAD(self)                                                                                 \
     "regions:\n"                                                                                   \
@@ -21,9 +22,8 @@ static uint64_t rate_of(const struct weir_rules *rules, const char *user)
     return test->checks[0].limit->spec.rate;
 }
 
-static void the_region_has_its_own_redis(void **state)
+TEST("the region has its own redis")
 {
-    (void)state;
     struct weir_rules *rules = test_load(HEAD("us") LIMIT("1000/min", "{floor: 5%}"));
     const struct weir_store_settings *store = &weir_rules_settings(rules)->store;
     assert_string_equal(store->redis.url, "redis://127.0.0.1:2");
@@ -38,9 +38,8 @@ static void the_region_has_its_own_redis(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_floor_is_known_from_the_homes_part(void **state)
+TEST("a floor is known from the homes part")
 {
-    (void)state;
     struct weir_rules *rules =
         test_load(HEAD("us") LIMIT("[1000/min, 9000/hour]", "{floor: 5%, home: us}"));
     struct test_request *test = ASK(rules, "user", "alice");
@@ -60,9 +59,8 @@ static void a_floor_is_known_from_the_homes_part(void **state)
     weir_rules_unref(rules);
 }
 
-static void the_home_of_a_floor_lends(void **state)
+TEST("the home of a floor lends")
 {
-    (void)state;
     struct weir_rules *rules =
         test_load(HEAD("eu") LIMIT("[1000/min, 9000/hour]", "{floor: 5%, home: us}"));
     struct weir_home home;
@@ -92,9 +90,8 @@ static void the_home_of_a_floor_lends(void **state)
     weir_rules_unref(rules);
 }
 
-static void what_is_not_lent_keeps_its_name(void **state)
+TEST("what is not lent keeps its name")
 {
-    (void)state;
     static const char *const parts[] = {"{floor: 1/3}", "{floor: 5%, home: us, lend: false}"};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         char text[1024];
@@ -111,9 +108,8 @@ static void what_is_not_lent_keeps_its_name(void **state)
 }
 
 /* What cannot be lent is decided at the home. */
-static void a_home_that_is_waited_for_decides_what_cannot_be_lent(void **state)
+TEST("a home that is waited for decides what cannot be lent")
 {
-    (void)state;
     static const char *const parts[] = {"{floor: 10%, home: us, wait: 50ms}",
                                         "{floor: 10%, home: us, wait: 50ms, lend: false}"};
     for (int i = 0; i < 2; i++) {
@@ -141,9 +137,8 @@ static void a_home_that_is_waited_for_decides_what_cannot_be_lent(void **state)
 }
 
 /* A floor that is nothing: written so, or rounded down. */
-static void a_floor_may_be_nothing_where_requests_wait(void **state)
+TEST("a floor may be nothing where requests wait")
 {
-    (void)state;
     static const char *const limits[] = {
         LIMIT("10/hour", "{floor: 0, home: us, wait: 1s}"),
         LIMIT("9/hour", "{floor: 0%, home: us, home_share: 80%, wait: 1ms}"),
@@ -174,9 +169,8 @@ static void a_floor_may_be_nothing_where_requests_wait(void **state)
     }
 }
 
-static void a_named_home_has_the_rest(void **state)
+TEST("a named home has the rest")
 {
-    (void)state;
     struct weir_rules *rules = test_load(HEAD("us") LIMIT("1000/min", "{floor: 5%, home: us}"));
     assert_int_equal(rate_of(rules, "alice"), 900);
     const struct weir_check *check = ASK(rules, "user", "alice")->checks;
@@ -194,9 +188,8 @@ static void a_named_home_has_the_rest(void **state)
     weir_rules_unref(rules);
 }
 
-static void an_attribute_of_the_key_names_the_home(void **state)
+TEST("an attribute of the key names the home")
 {
-    (void)state;
     static const char *const selves[] = {HEAD("eu") LIMIT("100/min", "{floor: 10%, home: user}"),
                                          HEAD("us") LIMIT("100/min", "{floor: 10%, home: user}"),
                                          HEAD("ap") LIMIT("100/min", "{floor: 10%, home: user}")};
@@ -228,9 +221,8 @@ static struct weir_region_info info_of(const struct weir_rules *rules, const cha
     return info;
 }
 
-static void a_home_is_found_in_any_place_of_the_key(void **state)
+TEST("a home is found in any place of the key")
 {
-    (void)state;
     static char longer[400];
     struct weir_rules *rules = test_load(HEAD(
         "eu") "  - {name: a, key: [user, header.x-region], on_missing: shared, rate: 100/min,\n"
@@ -245,9 +237,8 @@ static void a_home_is_found_in_any_place_of_the_key(void **state)
     weir_rules_unref(rules);
 }
 
-static void equal_parts_need_no_home(void **state)
+TEST("equal parts need no home")
 {
-    (void)state;
     struct weir_rules *rules = test_load(HEAD(
         "ap") "  - {name: a, key: [user], algorithm: concurrency, limit: 9, life: 10s, global: "
               "{floor: 1/3}}\n"
@@ -262,9 +253,8 @@ static void equal_parts_need_no_home(void **state)
     weir_rules_unref(rules);
 }
 
-static void every_rate_of_every_plan_is_divided(void **state)
+TEST("every rate of every plan is divided")
 {
-    (void)state;
     struct weir_rules *rules =
         test_load("plans: {free: {a: 100/min}, gold: {a: [200/min, 5000/h]}}\n"
                   "default_plan: gold\n" HEAD("eu") LIMIT("plan", "{floor: 10%, home: us}"));
@@ -275,9 +265,8 @@ static void every_rate_of_every_plan_is_divided(void **state)
     weir_rules_unref(rules);
 }
 
-static void callers_have_no_rates_of_their_own(void **state)
+TEST("callers have no rates of their own")
 {
-    (void)state;
     struct weir_rules *rules =
         test_load("identities: {redis: 'redis://127.0.0.1:4'}\n"
                   "identify: [header.x-api-key]\n" HEAD("eu") LIMIT("100/min", "{floor: 10%}"));
@@ -291,9 +280,8 @@ static void callers_have_no_rates_of_their_own(void **state)
     weir_rules_unref(rules);
 }
 
-static void what_is_wrong_in_the_section_is_reported(void **state)
+TEST("what is wrong in the section is reported")
 {
-    (void)state;
     static const struct test_problem_case cases[] = {
         {"regions: [eu]\nlimits: []\n",
          "1:10: `regions` must be a mapping: `self`, and each region with its `redis`\n"},
@@ -329,9 +317,8 @@ static void what_is_wrong_in_the_section_is_reported(void **state)
     "store: {nodes: 2}\n"                                                                          \
     "limits:\n"
 
-static void what_is_wrong_of_a_change_of_homes_is_reported(void **state)
+TEST("what is wrong of a change of homes is reported")
 {
-    (void)state;
     static const struct test_problem_case cases[] = {
         {MOVES("0", "1") LIMIT("100/min", "{floor: 5%}"),
          "5:51: homes change by `weight_before`: set `moving: true` here, too\n"},
@@ -347,9 +334,8 @@ static void what_is_wrong_of_a_change_of_homes_is_reported(void **state)
     TEST_REFUSED_ALL(cases);
 }
 
-static void a_candidate_is_divided_as_its_limit(void **state)
+TEST("a candidate is divided as its limit")
 {
-    (void)state;
     static const char *const selves[] = {
         HEAD("us") LIMIT("1000/min", "{floor: 5%, home: us}, candidate: [100/s, 400/min]"),
         HEAD("eu") LIMIT("1000/min", "{floor: 5%, home: us}, candidate: [100/s, 400/min]")};
@@ -375,9 +361,8 @@ static void a_candidate_is_divided_as_its_limit(void **state)
     }
 }
 
-static void a_candidate_that_cannot_be_divided_is_refused(void **state)
+TEST("a candidate that cannot be divided is refused")
 {
-    (void)state;
     static const struct test_problem_case cases[] = {
         {HEAD("eu") LIMIT("1000/min", "{floor: 5%}, candidate: 20/min"),
          "8:76: candidate: a limit below 50 has equal parts in all regions: set `floor: 1/3`, or "
@@ -391,9 +376,8 @@ static void a_candidate_that_cannot_be_divided_is_refused(void **state)
     TEST_REFUSED_ALL(cases);
 }
 
-static void keys_that_move_have_floors_and_borrow_nothing(void **state)
+TEST("keys that move have floors and borrow nothing")
 {
-    (void)state;
     static const char *const homes[] = {"eu", "hash"};
     for (size_t i = 0; i < 2; i++) {
         struct weir_home home;
@@ -418,9 +402,8 @@ static void keys_that_move_have_floors_and_borrow_nothing(void **state)
     }
 }
 
-static void lenders_are_found_by_name_after_a_reload(void **state)
+TEST("lenders are found by name after a reload")
 {
-    (void)state;
     static const char other[] = "regions:\n"
                                 "  us: {redis: 'redis://127.0.0.1:2'}\n"
                                 "  sa: {redis: 'redis://127.0.0.1:4'}\n"
@@ -444,9 +427,8 @@ static void lenders_are_found_by_name_after_a_reload(void **state)
     weir_rules_unref(started);
 }
 
-static void what_is_wrong_in_a_limit_is_reported(void **state)
+TEST("what is wrong in a limit is reported")
 {
-    (void)state;
     static const struct test_problem_case cases[] = {
         {"limits:\n" LIMIT("100/min", "{floor: 5%}"),
          "2:43: `global` needs the section `regions`\n"},
@@ -498,28 +480,4 @@ static void what_is_wrong_in_a_limit_is_reported(void **state)
     TEST_REFUSED_ALL(cases);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_region_has_its_own_redis),
-        cmocka_unit_test(the_home_of_a_floor_lends),
-        cmocka_unit_test(what_is_not_lent_keeps_its_name),
-        cmocka_unit_test(a_home_that_is_waited_for_decides_what_cannot_be_lent),
-        cmocka_unit_test(a_floor_may_be_nothing_where_requests_wait),
-        cmocka_unit_test(a_named_home_has_the_rest),
-        cmocka_unit_test(a_floor_is_known_from_the_homes_part),
-        cmocka_unit_test(an_attribute_of_the_key_names_the_home),
-        cmocka_unit_test(a_home_is_found_in_any_place_of_the_key),
-        cmocka_unit_test(equal_parts_need_no_home),
-        cmocka_unit_test(every_rate_of_every_plan_is_divided),
-        cmocka_unit_test(callers_have_no_rates_of_their_own),
-        cmocka_unit_test(what_is_wrong_in_the_section_is_reported),
-        cmocka_unit_test(what_is_wrong_in_a_limit_is_reported),
-        cmocka_unit_test(what_is_wrong_of_a_change_of_homes_is_reported),
-        cmocka_unit_test(a_candidate_is_divided_as_its_limit),
-        cmocka_unit_test(a_candidate_that_cannot_be_divided_is_refused),
-        cmocka_unit_test(keys_that_move_have_floors_and_borrow_nothing),
-        cmocka_unit_test(lenders_are_found_by_name_after_a_reload),
-    };
-    return cmocka_run_group_tests_name("regions", tests, NULL, NULL);
-}
+RUN_TESTS()

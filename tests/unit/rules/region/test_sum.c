@@ -4,6 +4,7 @@
  * get to: traces have times in which regions get no request.
  */
 #include "../../../lib/rules_test.h"
+#include "test.h"
 
 #include "../../../lib/draw.h"
 #include "feature/region/rules/home.h"
@@ -139,23 +140,14 @@ static void run(bool flushed)
     }
 }
 
-static void all_regions_admit_no_more_than_the_limit(void **state)
+TEST("all regions admit no more than the limit")
 {
-    (void)state;
     run(false);
 }
 
-static void a_redis_that_forgets_admits_its_part_again(void **state)
+TEST("a redis that forgets admits its part again")
 {
-    (void)state;
     run(true);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_regions_admit_no_more_than_the_limit),
-        cmocka_unit_test(a_redis_that_forgets_admits_its_part_again),
-    };
-    return cmocka_run_group_tests_name("region_sum", tests, NULL, NULL);
-}
+RUN_TESTS()

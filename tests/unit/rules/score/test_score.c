@@ -5,6 +5,7 @@
 #include "feature/score/rules/score.h"
 #include "rules/match/key_values.h"
 #include "rules_test.h"
+#include "test.h"
 
 #define MS UINT64_C(1000000)
 #define NOW (UINT64_C(1700000000000) * MS)
@@ -52,7 +53,7 @@ static void assert_score(unsigned score, uint8_t class, uint32_t held)
     assert_int_equal(found.held, held);
 }
 
-static void the_score_is_the_sum_of_the_signals_that_hold(void **state)
+TEST("the score is the sum of the signals that hold")
 {
     struct weir_rules *rules = test_load(text);
     COUNT(0, rules, "client.ip", "192.0.2.1", "header.user-agent", "Mozilla");
@@ -68,7 +69,7 @@ static void the_score_is_the_sum_of_the_signals_that_hold(void **state)
     weir_rules_unref(rules);
 }
 
-static void behaviour_needs_its_run(void **state)
+TEST("behaviour needs its run")
 {
     struct weir_rules *rules = test_load(text);
     for (uint64_t i = 0; i < 3; i++) {
@@ -86,7 +87,7 @@ static void behaviour_needs_its_run(void **state)
     weir_rules_unref(rules);
 }
 
-static void paths_of_a_pattern_in_routes_are_one_route(void **state)
+TEST("paths of a pattern in routes are one route")
 {
     struct weir_rules *rules = test_load(text);
     static const char *const items[] = {"/items/1", "/items/2", "/items/3", "/items/4"};
@@ -100,7 +101,7 @@ static void paths_of_a_pattern_in_routes_are_one_route(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_look_and_a_recall_keep_nothing(void **state)
+TEST("a look and a recall keep nothing")
 {
     struct weir_rules *rules = test_load(text);
     for (uint64_t i = 0; i < 3; i++)
@@ -119,7 +120,7 @@ static void a_look_and_a_recall_keep_nothing(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_request_that_was_counted_is_not_counted_again(void **state)
+TEST("a request that was counted is not counted again")
 {
     struct weir_rules *rules = test_load(text);
     struct test_request *test =
@@ -133,7 +134,7 @@ static void a_request_that_was_counted_is_not_counted_again(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_request_without_the_key_has_no_behaviour(void **state)
+TEST("a request without the key has no behaviour")
 {
     struct weir_rules *rules = test_load(text);
     for (int i = 0; i < 9; i++)
@@ -143,7 +144,7 @@ static void a_request_without_the_key_has_no_behaviour(void **state)
     weir_rules_unref(rules);
 }
 
-static void the_key_says_who_is_one_client(void **state)
+TEST("the key says who is one client")
 {
     struct weir_rules *rules = test_load(text);
     COUNT(0, rules, "client.ip", "2001:db8::1", "path", "/a");
@@ -154,7 +155,7 @@ static void the_key_says_who_is_one_client(void **state)
     weir_rules_unref(rules);
 }
 
-static void limits_match_by_it_and_have_the_scale_of_the_class(void **state)
+TEST("limits match by it and have the scale of the class")
 {
     struct weir_rules *rules = test_load(text);
     struct test_request *test = COUNT(0, rules, "client.ip", "::1", "header.user-agent", "x");
@@ -173,7 +174,7 @@ static void limits_match_by_it_and_have_the_scale_of_the_class(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_state_is_found_by_a_class_as_by_any_value(void **state)
+TEST("a state is found by a class as by any value")
 {
     struct weir_rules *rules = test_load(text);
     struct test_request *test = COUNT(0, rules, "client.ip", "::1");
@@ -193,7 +194,7 @@ static void a_state_is_found_by_a_class_as_by_any_value(void **state)
     weir_rules_unref(rules);
 }
 
-static void an_explanation_scores_as_a_look_does(void **state)
+TEST("an explanation scores as a look does")
 {
     struct weir_rules *rules = test_load(text);
     struct test_request *test = LOOK(0, rules, "client.ip", "::1", "header.user-agent", "curl/8");
@@ -206,7 +207,7 @@ static void an_explanation_scores_as_a_look_does(void **state)
 }
 
 /* It is what weir makes of a client. */
-static void a_score_identifies_nobody(void **state)
+TEST("a score identifies nobody")
 {
     static const struct test_problem_case cases[] = {
         {"identities: { redis: 'redis://127.0.0.1:1' }\n"
@@ -223,7 +224,7 @@ static void a_score_identifies_nobody(void **state)
     TEST_REFUSED_ALL(cases);
 }
 
-static void new_rules_inherit_the_behaviour_of_the_same_key(void **state)
+TEST("new rules inherit the behaviour of the same key")
 {
     static const char other_key[] =
         "score: {key: user, signals: [{name: a, same_route: 2, add: 1}]}\nlimits: []\n";
@@ -360,7 +361,7 @@ static unsigned model_score(const struct model *model, unsigned client, int agen
     return score;
 }
 
-static void random_requests_have_the_score_of_the_model(void **state)
+TEST("random requests have the score of the model")
 {
     struct model *model = malloc(sizeof *model);
     uint64_t drawn = 21;
@@ -403,22 +404,4 @@ static void random_requests_have_the_score_of_the_model(void **state)
     free(model);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_score_is_the_sum_of_the_signals_that_hold),
-        cmocka_unit_test(behaviour_needs_its_run),
-        cmocka_unit_test(paths_of_a_pattern_in_routes_are_one_route),
-        cmocka_unit_test(a_look_and_a_recall_keep_nothing),
-        cmocka_unit_test(a_request_that_was_counted_is_not_counted_again),
-        cmocka_unit_test(a_request_without_the_key_has_no_behaviour),
-        cmocka_unit_test(the_key_says_who_is_one_client),
-        cmocka_unit_test(limits_match_by_it_and_have_the_scale_of_the_class),
-        cmocka_unit_test(a_state_is_found_by_a_class_as_by_any_value),
-        cmocka_unit_test(an_explanation_scores_as_a_look_does),
-        cmocka_unit_test(a_score_identifies_nobody),
-        cmocka_unit_test(new_rules_inherit_the_behaviour_of_the_same_key),
-        cmocka_unit_test(random_requests_have_the_score_of_the_model),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -4,8 +4,9 @@
 #include "feature/score/rules/score.h"
 #include "rules/source.h"
 #include "rules_test.h"
+#include "test.h"
 
-static void there_is_none_unless_the_file_says_so(void **state)
+TEST("there is none unless the file says so")
 {
     struct weir_rules *rules = test_load("limits: []\n");
     assert_null(weir_rules_score(rules));
@@ -15,7 +16,7 @@ static void there_is_none_unless_the_file_says_so(void **state)
 
 #define SIGNAL "{name: tool, when: {header.user-agent: 'curl/*'}, add: 40}"
 
-static void everything_is_read(void **state)
+TEST("everything is read")
 {
     struct weir_rules *rules =
         test_load("score:\n"
@@ -43,7 +44,7 @@ static void everything_is_read(void **state)
     weir_rules_unref(rules);
 }
 
-static void what_is_not_said_has_a_default(void **state)
+TEST("what is not said has a default")
 {
     struct weir_rules *rules =
         test_load("score: {key: client.ip, signals: [" SIGNAL "]}\nlimits: []\n");
@@ -59,7 +60,7 @@ static void what_is_not_said_has_a_default(void **state)
     weir_rules_unref(rules);
 }
 
-static void no_request_can_set_the_attributes(void **state)
+TEST("no request can set the attributes")
 {
     struct weir_rules *rules =
         test_load("score: {key: client.ip, signals: [" SIGNAL "]}\n"
@@ -72,7 +73,7 @@ static void no_request_can_set_the_attributes(void **state)
 
 #define SCORE(text) "score:\n  key: client.ip\n  signals:\n  - " text "\nlimits: []\n"
 
-static void mistakes_in_signals_are_named(void **state)
+TEST("mistakes in signals are named")
 {
     static const struct test_problem_case cases[] = {
         {SCORE("{when: {method: GET}, add: 1}"), "4:5: `name` is missing\n"},
@@ -115,7 +116,7 @@ static void mistakes_in_signals_are_named(void **state)
 
 #define WITH(text) "score: {signals: [" SIGNAL "], " text "}\nlimits: []\n"
 
-static void mistakes_in_the_section_are_named(void **state)
+TEST("mistakes in the section are named")
 {
     static const struct test_problem_case cases[] = {
         {"score: {}\nlimits: []\n",
@@ -152,7 +153,7 @@ static void mistakes_in_the_section_are_named(void **state)
     "score: {key: client.ip, signals: [" SIGNAL "]}\nlimits:\n"                                    \
     "- {name: l, key: [], rate: 1/s, " text "}\n"
 
-static void mistakes_in_limits_are_named(void **state)
+TEST("mistakes in limits are named")
 {
     static const struct test_problem_case cases[] = {
         {"limits:\n- {name: l, match: {client.class: malicious}, key: [client.score], rate: 1/s,\n"
@@ -193,16 +194,4 @@ static void mistakes_in_limits_are_named(void **state)
     TEST_REFUSED_ALL(cases);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(there_is_none_unless_the_file_says_so),
-        cmocka_unit_test(everything_is_read),
-        cmocka_unit_test(what_is_not_said_has_a_default),
-        cmocka_unit_test(no_request_can_set_the_attributes),
-        cmocka_unit_test(mistakes_in_signals_are_named),
-        cmocka_unit_test(mistakes_in_the_section_are_named),
-        cmocka_unit_test(mistakes_in_limits_are_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "feature/sticky/rules/peers.h"
+#include "test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,9 +19,8 @@ static int parse(const char *text, struct rules_peer peers[RULES_PEERS_MAX], uin
     return rules_peers_parse(weir_bytes_of(text), peers, line, reason);
 }
 
-static void peers_are_names_and_urls_in_any_order_with_comments(void **state)
+TEST("peers are names and urls in any order with comments")
 {
-    (void)state;
     struct rules_peer peers[RULES_PEERS_MAX];
     struct weir_reason reason;
     uint32_t line;
@@ -34,9 +34,8 @@ static void peers_are_names_and_urls_in_any_order_with_comments(void **state)
     assert_true(weir_bytes_are(peers[2].url, "unix:/run/weir/redis.sock"));
 }
 
-static void what_is_wrong_is_said_with_its_line(void **state)
+TEST("what is wrong is said with its line")
 {
-    (void)state;
     static const struct {
         const char *text;
         uint32_t line;
@@ -66,9 +65,8 @@ static void what_is_wrong_is_said_with_its_line(void **state)
     }
 }
 
-static void names_urls_and_files_have_bounds(void **state)
+TEST("names urls and files have bounds")
 {
-    (void)state;
     struct rules_peer peers[RULES_PEERS_MAX];
     struct weir_reason reason;
     char text[2048], name[80], url[600];
@@ -93,12 +91,4 @@ static void names_urls_and_files_have_bounds(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(peers_are_names_and_urls_in_any_order_with_comments),
-        cmocka_unit_test(what_is_wrong_is_said_with_its_line),
-        cmocka_unit_test(names_urls_and_files_have_bounds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "feature/sticky/rules/sticky.h"
+#include "test.h"
 
 #include <unistd.h>
 
@@ -34,9 +35,8 @@ static int end_peers(void **state)
     return remove(path);
 }
 
-static void the_section_names_nodes_and_how_to_reach_them(void **state)
+TEST("the section names nodes and how to reach them")
 {
-    (void)state;
     struct weir_rules *rules = test_load(with_peers(HEAD ONE));
     const struct weir_settings *settings = weir_rules_settings(rules);
     assert_string_equal(settings->sticky.by, "user");
@@ -52,9 +52,8 @@ static void the_section_names_nodes_and_how_to_reach_them(void **state)
     weir_rules_unref(rules);
 }
 
-static void checks_of_one_user_have_one_tag_and_those_per_node_none(void **state)
+TEST("checks of one user have one tag and those per node none")
 {
-    (void)state;
     struct weir_rules *rules =
         test_load(with_peers(HEAD ONE "  - {name: b, key: [path, user], rate: 9/min}\n"
                                       "  - {name: c, key: [], rate: 9/min, per_node: true}\n"));
@@ -68,9 +67,8 @@ static void checks_of_one_user_have_one_tag_and_those_per_node_none(void **state
     weir_rules_unref(rules);
 }
 
-static void every_node_is_home_of_some_tags(void **state)
+TEST("every node is home of some tags")
 {
-    (void)state;
     struct weir_rules *rules = test_load(with_peers(HEAD ONE));
     unsigned of[3] = {0, 0, 0};
     for (uint64_t tag = 1; tag <= 3000; tag++)
@@ -80,9 +78,8 @@ static void every_node_is_home_of_some_tags(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_limit_is_found_by_its_name_and_numbers(void **state)
+TEST("a limit is found by its name and numbers")
 {
-    (void)state;
     struct weir_rules *rules =
         test_load(with_peers(HEAD ONE "  - {name: plan, key: [user], rate: plan}\n"
                                       "plans: {free: {plan: 10/min}, paid: {plan: 99/min}}\n"
@@ -110,9 +107,8 @@ static void a_limit_is_found_by_its_name_and_numbers(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_quota_takes_the_bounds_of_its_calendar(void **state)
+TEST("a quota takes the bounds of its calendar")
 {
-    (void)state;
     struct weir_rules *rules =
         test_load(with_peers(HEAD ONE "  - {name: month, key: [user], quota: 5/month}\n"
                                       "  - {name: day, key: [user], quota: 5/day}\n"));
@@ -140,9 +136,8 @@ static void refuses(const char *text, const char *says)
     assert_non_null(strstr(problems, says));
 }
 
-static void what_does_not_go_with_it_is_refused(void **state)
+TEST("what does not go with it is refused")
 {
-    (void)state;
     static const struct {
         const char *text, *says;
     } cases[] = {
@@ -179,9 +174,8 @@ static void what_does_not_go_with_it_is_refused(void **state)
 #define BY_CLIENT "sticky: {by: client.ip, self: b, peers: PEERS}\nlimits:\n"
 
 /* A tag is of the prefix: with two lengths, one decision would have two homes. */
-static void an_address_chooses_the_node_by_one_prefix_length(void **state)
+TEST("an address chooses the node by one prefix length")
 {
-    (void)state;
     static const char says[] = "`client.ip/64` chooses the node by another prefix than `client.ip`";
     refuses(with_peers(BY_CLIENT "  - {name: a, key: [client.ip], rate: 5/min}\n"
                                  "  - {name: b, key: [client.ip/64], rate: 9/min}\n"),
@@ -193,16 +187,4 @@ static void an_address_chooses_the_node_by_one_prefix_length(void **state)
                                        "    per_node: true\n")));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_section_names_nodes_and_how_to_reach_them),
-        cmocka_unit_test(checks_of_one_user_have_one_tag_and_those_per_node_none),
-        cmocka_unit_test(every_node_is_home_of_some_tags),
-        cmocka_unit_test(a_limit_is_found_by_its_name_and_numbers),
-        cmocka_unit_test(a_quota_takes_the_bounds_of_its_calendar),
-        cmocka_unit_test(what_does_not_go_with_it_is_refused),
-        cmocka_unit_test(an_address_chooses_the_node_by_one_prefix_length),
-    };
-    return cmocka_run_group_tests(tests, NULL, end_peers);
-}
+RUN_TESTS_WITH(NULL, end_peers)

@@ -11,6 +11,7 @@
 
 #include "server/adhoc/adhoc_limits.h"
 #include "table/table.h"
+#include "test.h"
 
 #define THREADS 4
 #define SPECS 200
@@ -39,7 +40,7 @@ static void *ask(void *context)
     return NULL;
 }
 
-static void threads_share_each_limit_up_to_the_bound(void **state)
+TEST("threads share each limit up to the bound")
 {
     struct weir_table_options options = {.bytes = 16 << 20, .wall_ns = 1};
     static struct asker askers[THREADS];
@@ -47,7 +48,6 @@ static void threads_share_each_limit_up_to_the_bound(void **state)
     struct weir_table *table;
     pthread_t threads[THREADS];
     unsigned made = 0;
-    (void)state;
     assert_int_equal(weir_table_open(&table, &options, NULL), 0);
     assert_int_equal(weir_adhoc_limits_open(&limits, MAX, table, 0), 0);
     for (unsigned t = 0; t < THREADS; t++) {
@@ -75,13 +75,12 @@ static void threads_share_each_limit_up_to_the_bound(void **state)
     weir_table_close(table);
 }
 
-static void what_no_store_could_keep_is_refused_and_takes_no_place(void **state)
+TEST("what no store could keep is refused and takes no place")
 {
     struct weir_limit_spec spec = {.algorithm = WEIR_GCRA, .rate = 1, .window_ns = 1, .burst = 1};
     struct weir_adhoc_limits *limits;
     const struct weir_limit *limit = NULL;
     struct weir_reason reason;
-    (void)state;
     assert_int_equal(weir_adhoc_limits_open(&limits, 1, NULL, 0), 0);
     assert_int_equal(weir_adhoc_limits_find(limits, NULL, NULL, &spec, NULL, &limit, &reason),
                      WEIR_ERR_RANGE);
@@ -92,7 +91,7 @@ static void what_no_store_could_keep_is_refused_and_takes_no_place(void **state)
 }
 
 /* Remote stores tell states apart by the name. */
-static void a_spec_under_two_names_is_two_limits(void **state)
+TEST("a spec under two names is two limits")
 {
     const struct weir_limit_spec spec = {
         .algorithm = WEIR_GCRA, .rate = 1, .window_ns = 1000000000, .burst = 5};
@@ -101,7 +100,6 @@ static void a_spec_under_two_names_is_two_limits(void **state)
     struct weir_adhoc_limits *limits;
     struct weir_table *table;
     struct weir_store *store;
-    (void)state;
     assert_int_equal(weir_table_open(&table, &options, NULL), 0);
     assert_int_equal(weir_adhoc_limits_open(&limits, 12, table, 0), 0);
     assert_int_equal(weir_store_embedded_open(&store, table), 0);
@@ -138,11 +136,10 @@ static unsigned run_of_a_server(struct weir_table *table, unsigned first, unsign
     return made;
 }
 
-static void what_earlier_runs_have_left_in_the_list_counts_too(void **state)
+TEST("what earlier runs have left in the list counts too")
 {
     struct weir_table_options options = {.bytes = 16 << 20, .params_max = 16, .wall_ns = 1};
     struct weir_table *table;
-    (void)state;
     assert_int_equal(weir_table_open(&table, &options, NULL), 0);
     assert_int_equal(run_of_a_server(table, 0, 20), 12);
     assert_int_equal(run_of_a_server(table, 100, 120), 2);
@@ -162,14 +159,13 @@ static const struct weir_limit *find(struct weir_adhoc_limits *limits, struct we
     return limit;
 }
 
-static void limits_that_are_not_used_give_up_their_places(void **state)
+TEST("limits that are not used give up their places")
 {
     const uint64_t second = 1000000000, start = 15000 * second;
     struct weir_table_options options = {.bytes = 16 << 20, .params_max = 16, .wall_ns = 1};
     struct weir_adhoc_limits *limits;
     struct weir_table *table;
     struct weir_store *store;
-    (void)state;
     assert_int_equal(weir_table_open(&table, &options, NULL), 0);
     assert_int_equal(weir_adhoc_limits_open(&limits, 4, table, 0), 0);
     assert_int_equal(weir_store_embedded_open(&store, table), 0);
@@ -190,7 +186,7 @@ static void limits_that_are_not_used_give_up_their_places(void **state)
     weir_table_close(table);
 }
 
-static void limits_that_differ_in_any_number_or_option_are_two(void **state)
+TEST("limits that differ in any number or option are two")
 {
     static const struct weir_limit_spec specs[] = {
         {.algorithm = WEIR_SLIDING_WINDOW, .rate = 6, .window_ns = 6000000000},
@@ -213,7 +209,6 @@ static void limits_that_differ_in_any_number_or_option_are_two(void **state)
     struct weir_table *table;
     struct weir_store *store;
     size_t count = sizeof specs / sizeof *specs;
-    (void)state;
     assert_int_equal(weir_table_open(&table, &options, NULL), 0);
     assert_int_equal(weir_store_embedded_open(&store, table), 0);
     assert_int_equal(weir_adhoc_limits_open(&limits, MAX, table, 0), 0);
@@ -231,15 +226,4 @@ static void limits_that_differ_in_any_number_or_option_are_two(void **state)
     weir_table_close(table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits_that_are_not_used_give_up_their_places),
-        cmocka_unit_test(threads_share_each_limit_up_to_the_bound),
-        cmocka_unit_test(limits_that_differ_in_any_number_or_option_are_two),
-        cmocka_unit_test(what_no_store_could_keep_is_refused_and_takes_no_place),
-        cmocka_unit_test(a_spec_under_two_names_is_two_limits),
-        cmocka_unit_test(what_earlier_runs_have_left_in_the_list_counts_too),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

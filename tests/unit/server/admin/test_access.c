@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "http_harness.h"
+#include "test.h"
 
 static const char open_rules[] = "version: 1\nlimits: []\n";
 static const char token_rules[] = "version: 1\n"
@@ -37,7 +38,7 @@ static unsigned change(struct http_harness *http, const char *fields)
     return http_harness_ask(http, "DELETE", "/v1/limits/none/state", fields, NULL);
 }
 
-static void without_a_token_this_machine_may_read(void **state)
+TEST("without a token this machine may read")
 {
     struct http_harness *http = with_rules(open_rules);
     assert_int_equal(get(http, "/v1/limits", NULL), 200);
@@ -48,7 +49,7 @@ static void without_a_token_this_machine_may_read(void **state)
     http_harness_close(http);
 }
 
-static void without_a_token_other_machines_see_only_health(void **state)
+TEST("without a token other machines see only health")
 {
     struct http_harness *http = with_rules(open_rules);
     http_harness_come_from(http, "192.0.2.1");
@@ -60,7 +61,7 @@ static void without_a_token_other_machines_see_only_health(void **state)
     http_harness_close(http);
 }
 
-static void a_token_opens_the_listener_to_any_machine(void **state)
+TEST("a token opens the listener to any machine")
 {
     struct http_harness *http = with_rules(token_rules);
     http_harness_come_from(http, "192.0.2.1");
@@ -73,7 +74,7 @@ static void a_token_opens_the_listener_to_any_machine(void **state)
     http_harness_close(http);
 }
 
-static void metrics_alone_may_be_open(void **state)
+TEST("metrics alone may be open")
 {
     struct http_harness *http = with_rules(metrics_rules);
     http_harness_come_from(http, "192.0.2.1");
@@ -83,7 +84,7 @@ static void metrics_alone_may_be_open(void **state)
 }
 
 /* DNS rebinding: a page of any site can let its name point here. */
-static void a_name_that_is_not_the_listeners_is_refused(void **state)
+TEST("a name that is not the listeners is refused")
 {
     static const char rest[] = " HTTP/1.1\r\nX-Weir-Token: secret\r\nHost: ";
     static const struct {
@@ -114,7 +115,7 @@ static void a_name_that_is_not_the_listeners_is_refused(void **state)
     http_harness_close(http);
 }
 
-static void changes_need_a_token_or_a_unix_socket(void **state)
+TEST("changes need a token or a unix socket")
 {
     struct http_harness *http = with_rules(open_rules);
     assert_int_equal(change(http, NULL), 404); /* no limit of that name, but it was looked for */
@@ -130,15 +131,4 @@ static void changes_need_a_token_or_a_unix_socket(void **state)
     http_harness_close(http);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_token_this_machine_may_read),
-        cmocka_unit_test(without_a_token_other_machines_see_only_health),
-        cmocka_unit_test(a_token_opens_the_listener_to_any_machine),
-        cmocka_unit_test(metrics_alone_may_be_open),
-        cmocka_unit_test(a_name_that_is_not_the_listeners_is_refused),
-        cmocka_unit_test(changes_need_a_token_or_a_unix_socket),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

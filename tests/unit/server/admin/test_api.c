@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "http_harness.h"
+#include "test.h"
 
 static const char rules[] =
     "version: 1\n"
@@ -30,7 +31,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void health_and_readiness_are_ok(void **state)
+TEST_WITH(set_up, tear_down, "health and readiness are ok")
 {
     struct http_harness *http = *state;
     assert_int_equal(http_harness_get(http, "/healthz"), 200);
@@ -44,7 +45,7 @@ static void health_and_readiness_are_ok(void **state)
     assert_string_equal(http->body, "stopping\n");
 }
 
-static void limits_are_listed(void **state)
+TEST_WITH(set_up, tear_down, "limits are listed")
 {
     struct http_harness *http = *state;
     assert_int_equal(http_harness_get(http, "/v1/limits"), 200);
@@ -55,7 +56,7 @@ static void limits_are_listed(void **state)
     assert_int_equal(http_harness_post(http, "/v1/limits", "{}"), 405);
 }
 
-static void limits_and_views_that_do_not_exist_are_not_found(void **state)
+TEST_WITH(set_up, tear_down, "limits and views that do not exist are not found")
 {
     static const char *const paths[] = {"/v1/limits/none/state?key=a", "/v1/limits/none",
                                         "/v1/limits/month/", "/v1/limits/month/x", "/v1/limitsx"};
@@ -73,7 +74,7 @@ static void use(struct http_harness *http, int times)
     http_harness_connect_to(http, WEIR_LISTENER_ADMIN);
 }
 
-static void a_state_is_shown_topped_up_and_removed(void **state)
+TEST_WITH(set_up, tear_down, "a state is shown topped up and removed")
 {
     static const char target[] = "/v1/limits/month/state?key=a+b";
     struct http_harness *http = *state;
@@ -90,7 +91,7 @@ static void a_state_is_shown_topped_up_and_removed(void **state)
     assert_true(http_harness_says(http, "\"remaining\":100"));
 }
 
-static void a_key_that_has_used_nothing_is_granted_nothing(void **state)
+TEST_WITH(set_up, tear_down, "a key that has used nothing is granted nothing")
 {
     struct http_harness *http = *state;
     assert_int_equal(http_harness_post(http, "/v1/limits/month/grant?key=a&units=1", ""), 200);
@@ -98,7 +99,7 @@ static void a_key_that_has_used_nothing_is_granted_nothing(void **state)
     assert_true(http_harness_says(http, "\"remaining\":100"));
 }
 
-static void the_most_denied_keys_are_reported_with_the_way_to_their_state(void **state)
+TEST_WITH(set_up, tear_down, "the most denied keys are reported with the way to their state")
 {
     struct http_harness *http = *state;
     use(http, 8);
@@ -109,7 +110,7 @@ static void the_most_denied_keys_are_reported_with_the_way_to_their_state(void *
     assert_string_equal(http->body, "{\"limit\":\"log\",\"keys\":[]}");
 }
 
-static void bad_queries_are_refused(void **state)
+TEST_WITH(set_up, tear_down, "bad queries are refused")
 {
     static const struct {
         const char *target;
@@ -138,7 +139,7 @@ static void bad_queries_are_refused(void **state)
     assert_int_equal(http_harness_get(http, "/v1/limits/month/grant?key=a&units=1"), 405);
 }
 
-static void the_most_denied_keys_may_be_none(void **state)
+TEST_WITH(set_up, tear_down, "the most denied keys may be none")
 {
     struct http_harness *http = *state;
     assert_int_equal(http_harness_get(http, "/v1/limits/month/top"), 200);
@@ -147,14 +148,14 @@ static void the_most_denied_keys_may_be_none(void **state)
     assert_int_equal(http_harness_post(http, "/v1/limits/month/top", ""), 405);
 }
 
-static void nothing_is_forgotten_without_a_directory(void **state)
+TEST_WITH(set_up, tear_down, "nothing is forgotten without a directory")
 {
     struct http_harness *http = *state;
     assert_int_equal(http_harness_post(http, "/v1/identities/forget", "{}"), 404);
     assert_int_equal(http_harness_get(http, "/v1/identities/forget"), 405);
 }
 
-static void pages_of_envoys_service_are_not_found_without_it(void **state)
+TEST_WITH(set_up, tear_down, "pages of envoys service are not found without it")
 {
     static const char *const paths[] = {"/rlconfig", "/stats"};
     struct http_harness *http = *state;
@@ -162,21 +163,4 @@ static void pages_of_envoys_service_are_not_found_without_it(void **state)
         assert_int_equal(http_harness_get(http, paths[i]), 404);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(health_and_readiness_are_ok),
-        TEST(limits_are_listed),
-        TEST(limits_and_views_that_do_not_exist_are_not_found),
-        TEST(a_state_is_shown_topped_up_and_removed),
-        TEST(a_key_that_has_used_nothing_is_granted_nothing),
-        TEST(the_most_denied_keys_are_reported_with_the_way_to_their_state),
-        TEST(bad_queries_are_refused),
-        TEST(the_most_denied_keys_may_be_none),
-        TEST(nothing_is_forgotten_without_a_directory),
-        TEST(pages_of_envoys_service_are_not_found_without_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

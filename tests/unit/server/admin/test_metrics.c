@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "http_harness.h"
+#include "test.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -50,7 +51,7 @@ static void scrape(struct http_harness *http)
 
 /* Prometheus' text format: HELP and TYPE once, before the values of a metric; each line a series
  * and a number. */
-static void every_line_is_of_the_text_format(void **state)
+TEST_WITH(set_up, tear_down, "every line is of the text format")
 {
     struct http_harness *http = *state;
     char name[128] = "";
@@ -76,7 +77,7 @@ static void every_line_is_of_the_text_format(void **state)
     assert_string_not_equal(name, "");
 }
 
-static void requests_are_counted_by_route_and_status(void **state)
+TEST_WITH(set_up, tear_down, "requests are counted by route and status")
 {
     struct http_harness *http = *state;
     http_harness_get(http, "/healthz");
@@ -92,7 +93,7 @@ static void requests_are_counted_by_route_and_status(void **state)
         value_of(http, "weir_requests_total{front=\"admin\",route=\"metrics\",code=\"200\"}") == 1);
 }
 
-static void what_the_daemon_is_and_has_is_reported(void **state)
+TEST_WITH(set_up, tear_down, "what the daemon is and has is reported")
 {
     struct http_harness *http = *state;
     scrape(http);
@@ -105,7 +106,7 @@ static void what_the_daemon_is_and_has_is_reported(void **state)
     assert_true(value_of(http, "weir_reloads_total{result=\"failed\"}") == 7);
 }
 
-static void verdicts_are_counted_by_limit(void **state)
+TEST_WITH(set_up, tear_down, "verdicts are counted by limit")
 {
     struct http_harness *http = *state;
     http_harness_connect_to(http, WEIR_LISTENER_HTTP);
@@ -119,7 +120,7 @@ static void verdicts_are_counted_by_limit(void **state)
     assert_true(value_of(http, "weir_requests_decided_total") == 5);
 }
 
-static void only_reading_is_allowed(void **state)
+TEST_WITH(set_up, tear_down, "only reading is allowed")
 {
     struct http_harness *http = *state;
     assert_int_equal(http_harness_post(http, "/metrics", "{}"), 405);
@@ -127,16 +128,4 @@ static void only_reading_is_allowed(void **state)
     assert_int_equal(http->raw_size, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(every_line_is_of_the_text_format),
-        TEST(requests_are_counted_by_route_and_status),
-        TEST(what_the_daemon_is_and_has_is_reported),
-        TEST(verdicts_are_counted_by_limit),
-        TEST(only_reading_is_allowed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "server/daemon/background.h"
+#include "test.h"
 
 /* Long enough never to be waited for in full. */
 #define LONG_MS 60000
@@ -90,7 +91,7 @@ static void loop_close(uv_loop_t *loop)
     assert_int_equal(uv_loop_close(loop), 0);
 }
 
-static void a_job_is_waited_for_before_there_is_a_loop(void **state)
+TEST("a job is waited for before there is a loop")
 {
     struct weir_background *background;
     struct test_job job;
@@ -107,7 +108,7 @@ static void a_job_is_waited_for_before_there_is_a_loop(void **state)
     job_free(&job);
 }
 
-static void jobs_run_beside_the_loop_one_after_the_other(void **state)
+TEST("jobs run beside the loop one after the other")
 {
     struct weir_background *background;
     struct test_job first, second;
@@ -138,7 +139,7 @@ static void jobs_run_beside_the_loop_one_after_the_other(void **state)
     job_free(&second);
 }
 
-static void a_loop_may_be_closed_before(void **state)
+TEST("a loop may be closed before")
 {
     struct weir_background *background;
     uv_loop_t loop;
@@ -149,7 +150,7 @@ static void a_loop_may_be_closed_before(void **state)
     assert_true(weir_background_close(background, LONG_MS));
 }
 
-static void closing_leaves_a_job_that_does_not_return(void **state)
+TEST("closing leaves a job that does not return")
 {
     struct weir_background *background;
     struct test_job job;
@@ -166,13 +167,4 @@ static void closing_leaves_a_job_that_does_not_return(void **state)
     assert_true(weir_background_close(NULL, 0));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_is_waited_for_before_there_is_a_loop),
-        cmocka_unit_test(jobs_run_beside_the_loop_one_after_the_other),
-        cmocka_unit_test(a_loop_may_be_closed_before),
-        cmocka_unit_test(closing_leaves_a_job_that_does_not_return),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "server/daemon/clock.h"
+#include "test.h"
 
 static void check_date(uint64_t wall_s, const char *expected)
 {
@@ -18,7 +19,7 @@ static void check_date(uint64_t wall_s, const char *expected)
     assert_memory_equal(text, expected, sizeof text);
 }
 
-static void dates_are_written_as_http_wants_them(void **state)
+TEST("dates are written as http wants them")
 {
     check_date(0, "Thu, 01 Jan 1970 00:00:00 GMT");
     check_date(784111777, "Sun, 06 Nov 1994 08:49:37 GMT"); /* RFC 9110 5.6.7 */
@@ -26,7 +27,7 @@ static void dates_are_written_as_http_wants_them(void **state)
     check_date(4102444799, "Thu, 31 Dec 2099 23:59:59 GMT");
 }
 
-static void boot_time_never_goes_back(void **state)
+TEST("boot time never goes back")
 {
     uint64_t last_ns = weir_clock_boot_ns();
     assert_true(last_ns > 0);
@@ -37,18 +38,10 @@ static void boot_time_never_goes_back(void **state)
     }
 }
 
-static void seconds_and_nanoseconds_are_of_the_same_clock(void **state)
+TEST("seconds and nanoseconds are of the same clock")
 {
     uint64_t before_s = weir_clock_wall_s(), now_s = weir_clock_wall_ns() / 1000000000;
     assert_true(now_s >= before_s && now_s <= before_s + 60);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dates_are_written_as_http_wants_them),
-        cmocka_unit_test(boot_time_never_goes_back),
-        cmocka_unit_test(seconds_and_nanoseconds_are_of_the_same_clock),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

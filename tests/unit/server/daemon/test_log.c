@@ -13,6 +13,7 @@
 #include <jansson.h>
 
 #include "server/daemon/log.h"
+#include "test.h"
 
 /* Lines go to a temporary file; `text` is all of it. */
 struct sink {
@@ -53,7 +54,7 @@ static size_t count_lines(const char *text)
     return lines;
 }
 
-static void a_text_line_is_fields_of_name_and_value(void **state)
+TEST("a text line is fields of name and value")
 {
     struct sink *sink = sink_open(WEIR_LOG_TEXT);
     struct weir_log_line line;
@@ -69,7 +70,7 @@ static void a_text_line_is_fields_of_name_and_value(void **state)
     sink_close(sink);
 }
 
-static void a_value_can_neither_end_a_line_nor_leave_its_quotes(void **state)
+TEST("a value can neither end a line nor leave its quotes")
 {
     struct sink *sink = sink_open(WEIR_LOG_TEXT);
     weir_log_event(&sink->log, WEIR_LOG_ERROR, "x", "v", "a\nlevel=\"fake\" \\ \x1b[2J\xff");
@@ -79,7 +80,7 @@ static void a_value_can_neither_end_a_line_nor_leave_its_quotes(void **state)
     sink_close(sink);
 }
 
-static void json_lines_parse_and_carry_the_values(void **state)
+TEST("json lines parse and carry the values")
 {
     struct sink *sink = sink_open(WEIR_LOG_JSON);
     struct weir_log_line line;
@@ -97,7 +98,7 @@ static void json_lines_parse_and_carry_the_values(void **state)
     sink_close(sink);
 }
 
-static void a_value_that_is_too_long_is_cut_and_the_line_stays_well_formed(void **state)
+TEST("a value that is too long is cut and the line stays well formed")
 {
     struct sink *sink = sink_open(WEIR_LOG_JSON);
     struct weir_log_line line;
@@ -121,7 +122,7 @@ static void a_value_that_is_too_long_is_cut_and_the_line_stays_well_formed(void 
     sink_close(sink);
 }
 
-static void a_flood_is_cut_and_says_how_much_is_missing(void **state)
+TEST("a flood is cut and says how much is missing")
 {
     struct sink *sink = sink_open(WEIR_LOG_TEXT);
     for (int i = 0; i < 5000; i++)
@@ -141,7 +142,7 @@ static void a_flood_is_cut_and_says_how_much_is_missing(void **state)
     sink_close(sink);
 }
 
-static void what_may_be_many_leaves_room_for_others(void **state)
+TEST("what may be many leaves room for others")
 {
     struct sink *sink = sink_open(WEIR_LOG_TEXT);
     for (int i = 0; i < 5000; i++) {
@@ -158,7 +159,7 @@ static void what_may_be_many_leaves_room_for_others(void **state)
     sink_close(sink);
 }
 
-static void a_log_that_cannot_be_written_does_no_harm(void **state)
+TEST("a log that cannot be written does no harm")
 {
     struct weir_log log;
     weir_log_init(&log, -1, WEIR_LOG_TEXT);
@@ -166,16 +167,4 @@ static void a_log_that_cannot_be_written_does_no_harm(void **state)
     assert_int_equal(log.dropped_total, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_text_line_is_fields_of_name_and_value),
-        cmocka_unit_test(a_value_can_neither_end_a_line_nor_leave_its_quotes),
-        cmocka_unit_test(json_lines_parse_and_carry_the_values),
-        cmocka_unit_test(a_value_that_is_too_long_is_cut_and_the_line_stays_well_formed),
-        cmocka_unit_test(a_flood_is_cut_and_says_how_much_is_missing),
-        cmocka_unit_test(what_may_be_many_leaves_room_for_others),
-        cmocka_unit_test(a_log_that_cannot_be_written_does_no_harm),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "server/stores/shared_store.h"
+#include "test.h"
 
 #define WORKERS 3
 
@@ -98,7 +99,7 @@ static void tell_all(struct fixture *f, const char *event, const char *text)
         weir_shared_store_tell(f->shared, i, event, text);
 }
 
-static void a_change_of_all_workers_is_one_line(void **state)
+TEST_WITH(set_up, tear_down, "a change of all workers is one line")
 {
     struct fixture *f = *state;
     tell_all(f, "store_up", "192.0.2.1:1");
@@ -111,7 +112,7 @@ static void a_change_of_all_workers_is_one_line(void **state)
     assert_string_equal(events(f), "breaker_open breaker_closed store_up ");
 }
 
-static void an_event_that_the_shared_breaker_is_past_is_no_line(void **state)
+TEST_WITH(set_up, tear_down, "an event that the shared breaker is past is no line")
 {
     struct fixture *f = *state;
     weir_shared_store_tell(f->shared, 0, "shared_breaker_closed", "answered");
@@ -119,7 +120,7 @@ static void an_event_that_the_shared_breaker_is_past_is_no_line(void **state)
     assert_string_equal(events(f), "");
 }
 
-static void it_is_down_with_the_first_worker_and_up_with_the_last(void **state)
+TEST_WITH(set_up, tear_down, "it is down with the first worker and up with the last")
 {
     struct fixture *f = *state;
     weir_shared_store_tell(f->shared, 0, "store_up", "a");
@@ -136,7 +137,7 @@ static void it_is_down_with_the_first_worker_and_up_with_the_last(void **state)
     assert_string_equal(events(f), "store_up ");
 }
 
-static void another_reason_is_a_line_and_the_same_one_is_none(void **state)
+TEST_WITH(set_up, tear_down, "another reason is a line and the same one is none")
 {
     struct fixture *f = *state;
     tell_all(f, "store_down", "refused");
@@ -149,7 +150,7 @@ static void another_reason_is_a_line_and_the_same_one_is_none(void **state)
     assert_string_equal(events(f), "store_error ");
 }
 
-static void the_admin_worker_and_those_that_left_are_not_reported_of(void **state)
+TEST_WITH(set_up, tear_down, "the admin worker and those that left are not reported of")
 {
     struct fixture *f = *state;
     weir_shared_store_tell(f->shared, WEIR_SHARED_STORE_ADMIN, "store_down", "refused");
@@ -165,7 +166,7 @@ static void the_admin_worker_and_those_that_left_are_not_reported_of(void **stat
     assert_int_equal(totals.workers, WORKERS - 1);
 }
 
-static void rules_without_such_a_store_have_none(void **state)
+TEST_WITH(set_up, tear_down, "rules without such a store have none")
 {
     struct fixture *f = *state;
     struct weir_shared_store *shared;
@@ -177,17 +178,4 @@ static void rules_without_such_a_store_have_none(void **state)
     weir_rules_unref(rules);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_change_of_all_workers_is_one_line),
-        TEST(an_event_that_the_shared_breaker_is_past_is_no_line),
-        TEST(it_is_down_with_the_first_worker_and_up_with_the_last),
-        TEST(another_reason_is_a_line_and_the_same_one_is_none),
-        TEST(the_admin_worker_and_those_that_left_are_not_reported_of),
-        TEST(rules_without_such_a_store_have_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -15,6 +15,7 @@
 
 #include "server/daemon/supervisor.h"
 #include "temporary.h"
+#include "test.h"
 
 static struct weir_supervisor supervisor;
 
@@ -60,9 +61,8 @@ static void put_back(int count)
     }
 }
 
-static void without_a_supervisor_nothing_is_passed_or_sent(void **state)
+TEST("without a supervisor nothing is passed or sent")
 {
-    (void)state;
     unsetenv("NOTIFY_SOCKET");
     unsetenv("LISTEN_FDS");
     weir_supervisor_open(&supervisor);
@@ -75,12 +75,11 @@ static void without_a_supervisor_nothing_is_passed_or_sent(void **state)
     weir_supervisor_close(&supervisor);
 }
 
-static void a_socket_is_taken_by_the_listener_of_its_address_only(void **state)
+TEST("a socket is taken by the listener of its address only")
 {
     struct weir_endpoint first, second, third;
     /* Far from the numbers that they are passed at. */
     int fds[2], taken[4], low = listening("127.0.0.1:0", &first);
-    (void)state;
     fds[0] = fcntl(low, F_DUPFD, 80);
     close(low);
     low = listening("[::1]:0", &second);
@@ -108,12 +107,11 @@ static void a_socket_is_taken_by_the_listener_of_its_address_only(void **state)
     put_back(2);
 }
 
-static void at_most_as_many_are_taken_as_there_is_room_for(void **state)
+TEST("at most as many are taken as there is room for")
 {
     struct weir_endpoint endpoint;
     int low = listening("127.0.0.1:0", &endpoint), taken[4];
     int fd = fcntl(low, F_DUPFD, 80), fds[3] = {fd, fd, fd};
-    (void)state;
     close(low);
     pass(fds, 3, getpid());
     assert_int_equal(weir_supervisor_take(&supervisor, &endpoint, taken, 2), 2);
@@ -122,11 +120,10 @@ static void at_most_as_many_are_taken_as_there_is_room_for(void **state)
     put_back(3);
 }
 
-static void sockets_of_another_process_are_left_alone(void **state)
+TEST("sockets of another process are left alone")
 {
     struct weir_endpoint endpoint;
     int low = listening("127.0.0.1:0", &endpoint), fd = fcntl(low, F_DUPFD, 80);
-    (void)state;
     close(low);
     pass(&fd, 1, getpid() + 1);
     assert_int_equal(supervisor.passed_count, 0);
@@ -135,12 +132,11 @@ static void sockets_of_another_process_are_left_alone(void **state)
     put_back(1);
 }
 
-static void a_socket_that_does_not_listen_is_not_taken(void **state)
+TEST("a socket that does not listen is not taken")
 {
     struct weir_reason reason = {{0}};
     struct weir_endpoint endpoint;
     int low, fd, taken[1];
-    (void)state;
     assert_int_equal(weir_endpoint_parse(&endpoint, "127.0.0.1:0", &reason), 0);
     assert_int_equal(weir_endpoint_bind(&endpoint, &low, 1, &reason), 0);
     fd = fcntl(low, F_DUPFD, 80);
@@ -151,10 +147,9 @@ static void a_socket_that_does_not_listen_is_not_taken(void **state)
     put_back(1);
 }
 
-static void malformed_numbers_count_as_none(void **state)
+TEST("malformed numbers count as none")
 {
     static const char *const wrong[] = {"", "-1", "1x", " 1", "99999999999999999999x"};
-    (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         set_number("LISTEN_PID", getpid());
         setenv("LISTEN_FDS", wrong[i], 1);
@@ -166,9 +161,8 @@ static void malformed_numbers_count_as_none(void **state)
     }
 }
 
-static void the_watchdog_is_that_of_this_process(void **state)
+TEST("the watchdog is that of this process")
 {
-    (void)state;
     setenv("WATCHDOG_USEC", "60000000", 1);
     set_number("WATCHDOG_PID", getpid() + 1);
     weir_supervisor_open(&supervisor);
@@ -233,11 +227,10 @@ static void check_messages(const char *path, const struct sockaddr_un *address, 
     close(pair[1]);
 }
 
-static void lines_and_sockets_are_sent_to_a_path_or_a_name(void **state)
+TEST("lines and sockets are sent to a path or a name")
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     char folder[TEMPORARY_MAX], path[TEMPORARY_MAX + 8];
-    (void)state;
     temporary_folder(folder);
     snprintf(path, sizeof path, "%s/notify", folder);
     memcpy(address.sun_path, path, strlen(path) + 1);
@@ -249,17 +242,4 @@ static void lines_and_sockets_are_sent_to_a_path_or_a_name(void **state)
                    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)size));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_supervisor_nothing_is_passed_or_sent),
-        cmocka_unit_test(a_socket_is_taken_by_the_listener_of_its_address_only),
-        cmocka_unit_test(at_most_as_many_are_taken_as_there_is_room_for),
-        cmocka_unit_test(sockets_of_another_process_are_left_alone),
-        cmocka_unit_test(a_socket_that_does_not_listen_is_not_taken),
-        cmocka_unit_test(malformed_numbers_count_as_none),
-        cmocka_unit_test(the_watchdog_is_that_of_this_process),
-        cmocka_unit_test(lines_and_sockets_are_sent_to_a_path_or_a_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -22,6 +22,7 @@
 #include "server/daemon/services/list.h"
 #include "server/service.h"
 #include "temporary.h"
+#include "test.h"
 
 extern const struct weir_service weir_service_without;
 const struct weir_service weir_service_without = {.name = "without"};
@@ -60,7 +61,7 @@ static bool answers(const char *path, const char *expected)
     return strstr(text, expected);
 }
 
-static void the_list_lacks_the_feature(void **state)
+TEST("the list lacks the feature")
 {
     unsigned without = 0;
     for (size_t i = 0; weir_services[i]; i++)
@@ -68,7 +69,7 @@ static void the_list_lacks_the_feature(void **state)
     assert_int_equal(without, 1);
 }
 
-static void it_starts_answers_and_stops(void **state)
+TEST("it starts answers and stops")
 {
     const struct timespec pause = {.tv_nsec = 20000000};
     int status = -1;
@@ -95,11 +96,4 @@ static void it_starts_answers_and_stops(void **state)
     assert_int_equal(status, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_list_lacks_the_feature),
-        cmocka_unit_test(it_starts_answers_and_stops),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -11,10 +11,11 @@
 #include <cmocka.h>
 
 #include "feature/dashboard/server/rules_api.h"
+#include "test.h"
 
 static char file[] = "weir.yaml", wrong[] = "wrong";
 
-static void each_error_is_a_line_that_says_where_it_is(void **state)
+TEST("each error is a line that says where it is")
 {
     struct weir_problem list[] = {{.file = file, .line = 3, .column = 14, .message = wrong},
                                   {.file = file, .message = wrong}};
@@ -24,13 +25,13 @@ static void each_error_is_a_line_that_says_where_it_is(void **state)
     free(text);
 }
 
-static void without_errors_there_is_no_text(void **state)
+TEST("without errors there is no text")
 {
     const struct weir_problems problems = {0};
     assert_null(weir_rules_problems_text(&problems));
 }
 
-static void errors_beyond_the_bound_are_counted(void **state)
+TEST("errors beyond the bound are counted")
 {
     static struct weir_problem list[WEIR_RULES_PROBLEMS_MAX + 1];
     struct weir_problems problems = {.list = list, .count = WEIR_RULES_PROBLEMS_MAX};
@@ -46,12 +47,4 @@ static void errors_beyond_the_bound_are_counted(void **state)
     free(text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_error_is_a_line_that_says_where_it_is),
-        cmocka_unit_test(without_errors_there_is_no_text),
-        cmocka_unit_test(errors_beyond_the_bound_are_counted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -14,6 +14,7 @@
 #include "feature/dashboard/server/daemon.h"
 #include "feature/dashboard/server/dashboard.h"
 #include "http_harness.h"
+#include "test.h"
 
 #define OWN "Host: localhost:9090\r\nOrigin: http://localhost:9090\r\n"
 
@@ -81,7 +82,7 @@ static unsigned with_cookie(struct http_harness *http, const char *method, const
     return ask(http, "192.0.2.1", method, target, all, "{}");
 }
 
-static void the_token_begins_a_session_whose_cookie_reads(void **state)
+TEST("the token begins a session whose cookie reads")
 {
     struct http_harness *http = open_with(token_rules);
     assert_int_equal(ask(http, "192.0.2.1", "GET", "/v1/session", OWN, ""), 200);
@@ -100,7 +101,7 @@ static void the_token_begins_a_session_whose_cookie_reads(void **state)
     close_all(http);
 }
 
-static void a_wrong_token_begins_none_and_is_a_guess(void **state)
+TEST("a wrong token begins none and is a guess")
 {
     struct http_harness *http = open_with(token_rules);
     static const char *const wrong[] = {"", "secre", "secrets", "Secret"};
@@ -114,7 +115,7 @@ static void a_wrong_token_begins_none_and_is_a_guess(void **state)
     close_all(http);
 }
 
-static void a_session_ends_when_its_owner_logs_out(void **state)
+TEST("a session ends when its owner logs out")
 {
     struct http_harness *http = open_with(token_rules);
     char cookie[200];
@@ -127,7 +128,7 @@ static void a_session_ends_when_its_owner_logs_out(void **state)
     close_all(http);
 }
 
-static void a_cookie_of_another_port_or_form_is_no_session(void **state)
+TEST("a cookie of another port or form is no session")
 {
     struct http_harness *http = open_with(token_rules);
     char cookie[200], other[200];
@@ -146,7 +147,7 @@ static void a_cookie_of_another_port_or_form_is_no_session(void **state)
 
 /* Another server of this host can set a cookie of the same name for a longer path, which browsers
  * send first (RFC 6265 5.4). It must not log people out, and a logout ends what it can. */
-static void a_cookie_that_another_server_has_put_before_hides_no_session(void **state)
+TEST("a cookie that another server has put before hides no session")
 {
     static const char *const others[] = {"", "zz", "00000000000000000000000000000000"};
     struct http_harness *http = open_with(token_rules);
@@ -164,7 +165,7 @@ static void a_cookie_that_another_server_has_put_before_hides_no_session(void **
 }
 
 /* A proxy in front ends TLS: the browser shows it by the Origin of the page. */
-static void behind_a_proxy_with_tls_the_cookie_is_secure(void **state)
+TEST("behind a proxy with tls the cookie is secure")
 {
     struct http_harness *http = open_with(token_rules);
     assert_int_equal(ask(http, "192.0.2.1", "POST", "/v1/session",
@@ -178,7 +179,7 @@ static void behind_a_proxy_with_tls_the_cookie_is_secure(void **state)
 }
 
 /* A wrong token beside a good cookie is a guess, and not covered by it. */
-static void a_wrong_token_in_a_field_is_refused_whatever_the_cookie(void **state)
+TEST("a wrong token in a field is refused whatever the cookie")
 {
     struct http_harness *http = open_with(token_rules);
     assert_int_equal(log_in(http, "secret"), 200);
@@ -190,7 +191,7 @@ static void a_wrong_token_in_a_field_is_refused_whatever_the_cookie(void **state
 }
 
 /* CSRF: the browser sends the cookie with whatever a page asks for. */
-static void a_change_by_a_session_needs_the_origin_of_the_own_page(void **state)
+TEST("a change by a session needs the origin of the own page")
 {
     static const struct {
         const char *fields;
@@ -225,7 +226,7 @@ static void a_change_by_a_session_needs_the_origin_of_the_own_page(void **state)
     close_all(http);
 }
 
-static void a_page_of_another_site_reads_nothing_and_logs_nobody_in(void **state)
+TEST("a page of another site reads nothing and logs nobody in")
 {
     static const char *const pages[] = {
         "Host: localhost:9090\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n",
@@ -261,7 +262,7 @@ static void a_page_of_another_site_reads_nothing_and_logs_nobody_in(void **state
 }
 
 /* Without a token a Unix socket may change; a browser comes to it through a forwarded port. */
-static void over_a_unix_socket_a_browser_changes_from_the_own_page_only(void **state)
+TEST("over a unix socket a browser changes from the own page only")
 {
     static const struct {
         const char *fields;
@@ -292,7 +293,7 @@ static void over_a_unix_socket_a_browser_changes_from_the_own_page_only(void **s
     close_all(http);
 }
 
-static void without_a_token_there_is_nothing_to_log_in_to(void **state)
+TEST("without a token there is nothing to log in to")
 {
     struct http_harness *http = open_with(open_rules);
     assert_int_equal(log_in(http, "secret"), 409);
@@ -306,7 +307,7 @@ static void without_a_token_there_is_nothing_to_log_in_to(void **state)
 }
 
 /* Files of pages say nothing about the server: browsers keep them, and ask whether they are new. */
-static void every_reply_of_the_listener_but_files_is_kept_by_no_cache(void **state)
+TEST("every reply of the listener but files is kept by no cache")
 {
     static const struct {
         const char *path;
@@ -324,7 +325,7 @@ static void every_reply_of_the_listener_but_files_is_kept_by_no_cache(void **sta
     close_all(http);
 }
 
-static void the_page_is_for_everybody_and_may_do_nothing_but_ask_its_listener(void **state)
+TEST("the page is for everybody and may do nothing but ask its listener")
 {
     struct http_harness *http = open_with(token_rules);
     assert_int_equal(ask(http, "192.0.2.1", "GET", "/", OWN, ""), 200);
@@ -341,22 +342,4 @@ static void the_page_is_for_everybody_and_may_do_nothing_but_ask_its_listener(vo
     close_all(http);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_token_begins_a_session_whose_cookie_reads),
-        cmocka_unit_test(a_wrong_token_begins_none_and_is_a_guess),
-        cmocka_unit_test(a_session_ends_when_its_owner_logs_out),
-        cmocka_unit_test(a_cookie_of_another_port_or_form_is_no_session),
-        cmocka_unit_test(a_cookie_that_another_server_has_put_before_hides_no_session),
-        cmocka_unit_test(behind_a_proxy_with_tls_the_cookie_is_secure),
-        cmocka_unit_test(a_wrong_token_in_a_field_is_refused_whatever_the_cookie),
-        cmocka_unit_test(a_change_by_a_session_needs_the_origin_of_the_own_page),
-        cmocka_unit_test(a_page_of_another_site_reads_nothing_and_logs_nobody_in),
-        cmocka_unit_test(over_a_unix_socket_a_browser_changes_from_the_own_page_only),
-        cmocka_unit_test(without_a_token_there_is_nothing_to_log_in_to),
-        cmocka_unit_test(every_reply_of_the_listener_but_files_is_kept_by_no_cache),
-        cmocka_unit_test(the_page_is_for_everybody_and_may_do_nothing_but_ask_its_listener),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -11,6 +11,7 @@
 
 #include "core/bytes.h"
 #include "feature/dashboard/server/sessions.h"
+#include "test.h"
 
 static const struct weir_bytes none = {NULL, 0};
 #define T0 UINT64_C(5000000000)
@@ -25,7 +26,7 @@ static const unsigned char *id_of(unsigned number)
     return id;
 }
 
-static void a_session_stands_for_its_token_until_its_end(void **state)
+TEST("a session stands for its token until its end")
 {
     struct weir_sessions sessions;
     weir_sessions_init(&sessions, secret);
@@ -38,7 +39,7 @@ static void a_session_stands_for_its_token_until_its_end(void **state)
     assert_int_equal(weir_sessions_count(&sessions, T0 + WEIR_SESSION_NS), 0);
 }
 
-static void another_id_is_no_session_whichever_byte_differs(void **state)
+TEST("another id is no session whichever byte differs")
 {
     struct weir_sessions sessions;
     unsigned char id[WEIR_SESSION_ID_BYTES];
@@ -54,7 +55,7 @@ static void another_id_is_no_session_whichever_byte_differs(void **state)
     assert_false(weir_sessions_end(&sessions, id_of(0)));
 }
 
-static void another_admin_token_ends_all_sessions_of_the_one_before(void **state)
+TEST("another admin token ends all sessions of the one before")
 {
     struct weir_sessions sessions;
     weir_sessions_init(&sessions, secret);
@@ -63,7 +64,7 @@ static void another_admin_token_ends_all_sessions_of_the_one_before(void **state
     assert_false(weir_sessions_has(&sessions, id_of(7), "", T0));
 }
 
-static void a_session_that_was_ended_is_none(void **state)
+TEST("a session that was ended is none")
 {
     struct weir_sessions sessions;
     weir_sessions_init(&sessions, secret);
@@ -75,7 +76,7 @@ static void a_session_that_was_ended_is_none(void **state)
     assert_true(weir_sessions_has(&sessions, id_of(8), "token", T0));
 }
 
-static void one_more_than_the_bound_takes_the_place_that_would_end_first(void **state)
+TEST("one more than the bound takes the place that would end first")
 {
     struct weir_sessions sessions;
     weir_sessions_init(&sessions, secret);
@@ -91,7 +92,7 @@ static void one_more_than_the_bound_takes_the_place_that_would_end_first(void **
         assert_true(weir_sessions_has(&sessions, id_of(100 + i), "token", T0));
 }
 
-static void a_session_has_the_name_that_it_was_begun_with(void **state)
+TEST("a session has the name that it was begun with")
 {
     struct weir_sessions sessions;
     static const char longest[] =
@@ -110,7 +111,7 @@ static void a_session_has_the_name_that_it_was_begun_with(void **state)
     assert_int_equal(weir_sessions_name(&sessions, id_of(7)).size, 0);
 }
 
-static void a_name_is_text_that_hides_nothing(void **state)
+TEST("a name is text that hides nothing")
 {
     static const char *const fine[] = {"", "Ann Lee", "\xd8\xb9\xd9\x84\xd9\x8a", "a.b@c"};
     static const char *const wrong[] = {"a\nb",   "\x7f", "\xff", "a\xc3", "a\xe2\x80\xae z",
@@ -125,16 +126,4 @@ static void a_name_is_text_that_hides_nothing(void **state)
     assert_false(weir_session_name_is_fine((struct weir_bytes){longest, sizeof longest}));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_session_stands_for_its_token_until_its_end),
-        cmocka_unit_test(another_id_is_no_session_whichever_byte_differs),
-        cmocka_unit_test(another_admin_token_ends_all_sessions_of_the_one_before),
-        cmocka_unit_test(a_session_that_was_ended_is_none),
-        cmocka_unit_test(one_more_than_the_bound_takes_the_place_that_would_end_first),
-        cmocka_unit_test(a_session_has_the_name_that_it_was_begun_with),
-        cmocka_unit_test(a_name_is_text_that_hides_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

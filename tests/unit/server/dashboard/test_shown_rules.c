@@ -11,6 +11,7 @@
 
 #include "feature/dashboard/rules/shown_rules.h"
 #include "rules/rules.h"
+#include "test.h"
 
 static struct weir_rules *rules;
 
@@ -35,7 +36,7 @@ static void assert_shown(const char *text, const char *expected)
     free(shown);
 }
 
-static void values_of_secret_names_are_hidden(void **state)
+TEST("values of secret names are hidden")
 {
     assert_shown("token: abc\n", "token: (hidden)\n");
     assert_shown("a: {token: \"a\\\"b\", b: c}", "a: {token: (hidden), b: c}");
@@ -47,7 +48,7 @@ static void values_of_secret_names_are_hidden(void **state)
     assert_shown("- token\n- {token: x}\n", "- token\n- {token: (hidden)}\n");
 }
 
-static void lines_stay_where_they_are(void **state)
+TEST("lines stay where they are")
 {
     assert_shown("token: |\n  a\n  b\nc: d\n", "token: (hidden)\n\n\nc: d\n");
     assert_shown("token: \"a\n  b\"\nc: d\n", "token: (hidden)\n\nc: d\n");
@@ -55,14 +56,14 @@ static void lines_stay_where_they_are(void **state)
                  "\xc3\xa4: \xe2\x82\xac # \xf0\x9f\x98\x80\ntoken: (hidden)\nb: c");
 }
 
-static void comments_with_secret_names_are_hidden(void **state)
+TEST("comments with secret names are hidden")
 {
     assert_shown("a: b # of the team\n# token: old\nc: '# token'\n",
                  "a: b # of the team\n# (hidden)\nc: '# token'\n");
     assert_shown("# redis://u:p@h\n", "# (hidden)\n");
 }
 
-static void of_urls_only_the_place_is_shown(void **state)
+TEST("of urls only the place is shown")
 {
     assert_shown("a: http://u:p@h/x?y=z\n", "a: http://(hidden)@h/x(hidden)\n");
     assert_shown("a: 'http://h/x'\n", "a: 'http://h/x'\n");
@@ -70,14 +71,14 @@ static void of_urls_only_the_place_is_shown(void **state)
     assert_shown("a: http://h/x http://u:p@h\n", "a: (hidden)\n");
 }
 
-static void an_alias_in_a_secret_place_hides_what_it_stands_for(void **state)
+TEST("an alias in a secret place hides what it stands for")
 {
     assert_shown("a: &x abc\ntoken: *x\n", "a: (hidden)\ntoken: *x\n");
     assert_shown("a: &x {b: [c]}\nsecret: *x\n", "a: &x {(hidden): [(hidden)]}\nsecret: *x\n");
     assert_shown("a: &x abc\nb: *x\n", "a: &x abc\nb: *x\n");
 }
 
-static void what_is_no_yaml_is_not_shown(void **state)
+TEST("what is no yaml is not shown")
 {
     static const char *const wrong[] = {"a: [", "a: \xff\n", "\"a", "a: b: c"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
@@ -90,15 +91,4 @@ static void what_is_no_yaml_is_not_shown(void **state)
     free(large);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_of_secret_names_are_hidden),
-        cmocka_unit_test(lines_stay_where_they_are),
-        cmocka_unit_test(comments_with_secret_names_are_hidden),
-        cmocka_unit_test(of_urls_only_the_place_is_shown),
-        cmocka_unit_test(an_alias_in_a_secret_place_hides_what_it_stands_for),
-        cmocka_unit_test(what_is_no_yaml_is_not_shown),
-    };
-    return cmocka_run_group_tests(tests, open_rules, close_rules);
-}
+RUN_TESTS_WITH(open_rules, close_rules)

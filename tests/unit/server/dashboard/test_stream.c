@@ -16,6 +16,7 @@
 #include "feature/dashboard/server/dashboard.h"
 #include "feature/dashboard/server/snapshot.h"
 #include "http_harness.h"
+#include "test.h"
 
 /* More than a socket takes. */
 #define LARGE ((size_t)1 << 20)
@@ -59,7 +60,7 @@ static void turn(struct http_harness *http)
     http_harness_send(http, "", 0);
 }
 
-static void a_client_gets_each_text_after_the_head(void **state)
+TEST("a client gets each text after the head")
 {
     struct http_harness *http = open_all();
     listen_to(http);
@@ -78,7 +79,7 @@ static void a_client_gets_each_text_after_the_head(void **state)
     close_all(http);
 }
 
-static void an_end_ends_the_connection_and_the_place_is_free(void **state)
+TEST("an end ends the connection and the place is free")
 {
     struct http_harness *http = open_all();
     listen_to(http);
@@ -89,7 +90,7 @@ static void an_end_ends_the_connection_and_the_place_is_free(void **state)
     close_all(http);
 }
 
-static void a_server_that_stops_takes_no_more_clients(void **state)
+TEST("a server that stops takes no more clients")
 {
     struct http_harness *http = open_all();
     listen_to(http);
@@ -101,7 +102,7 @@ static void a_server_that_stops_takes_no_more_clients(void **state)
 }
 
 /* A text that the socket does not take is kept, once; those that follow are lost. */
-static void a_slow_client_loses_texts_and_never_costs_more_than_one(void **state)
+TEST("a slow client loses texts and never costs more than one")
 {
     struct http_harness *http = open_all();
     char *large = malloc(LARGE);
@@ -120,7 +121,7 @@ static void a_slow_client_loses_texts_and_never_costs_more_than_one(void **state
     close_all(http);
 }
 
-static void a_client_that_has_gone_is_forgotten_by_the_next_text(void **state)
+TEST("a client that has gone is forgotten by the next text")
 {
     struct http_harness *http = open_all();
     listen_to(http);
@@ -138,7 +139,7 @@ static bool never(void *context, const unsigned char *session)
     return false;
 }
 
-static void the_end_of_a_session_ends_its_stream_and_no_other(void **state)
+TEST("the end of a session ends its stream and no other")
 {
     struct http_harness *http = open_all();
     struct weir_stream *stream = stream_of(http);
@@ -152,7 +153,7 @@ static void the_end_of_a_session_ends_its_stream_and_no_other(void **state)
     close_all(http);
 }
 
-static void clients_beyond_the_bound_are_refused(void **state)
+TEST("clients beyond the bound are refused")
 {
     struct http_harness *http = open_all();
     struct weir_stream *stream = stream_of(http);
@@ -167,16 +168,4 @@ static void clients_beyond_the_bound_are_refused(void **state)
     close_all(http);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_client_gets_each_text_after_the_head),
-        cmocka_unit_test(an_end_ends_the_connection_and_the_place_is_free),
-        cmocka_unit_test(a_server_that_stops_takes_no_more_clients),
-        cmocka_unit_test(a_slow_client_loses_texts_and_never_costs_more_than_one),
-        cmocka_unit_test(a_client_that_has_gone_is_forgotten_by_the_next_text),
-        cmocka_unit_test(the_end_of_a_session_ends_its_stream_and_no_other),
-        cmocka_unit_test(clients_beyond_the_bound_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

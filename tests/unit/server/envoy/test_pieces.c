@@ -14,6 +14,7 @@
 #include "server/grpc/front.h"
 #include "server/grpc/stream.h"
 #include "server/http/front.h"
+#include "test.h"
 #include "worker_rig.h"
 
 #define GREEDY 8
@@ -190,7 +191,7 @@ static uint64_t decided(const struct rig *rig)
 
 /* --- Tests ------------------------------------------------------------------------------------ */
 
-static void long_requests_share_turns(void **state)
+TEST("long requests share turns")
 {
     for (size_t d = 0; d < DOORS; d++) {
         struct rig *rig = open_door(&doors[d]);
@@ -216,7 +217,7 @@ static void long_requests_share_turns(void **state)
 
 /* The long ones of all others are read; then one client asks, and is answered in the next turn but
  * one, before any of those is. */
-static void one_request_waits_for_a_turn_and_not_for_the_long_ones(void **state)
+TEST("one request waits for a turn and not for the long ones")
 {
     for (size_t d = 0; d < DOORS; d++) {
         struct rig *rig = open_door(&doors[d]);
@@ -239,7 +240,7 @@ static void one_request_waits_for_a_turn_and_not_for_the_long_ones(void **state)
 }
 
 /* However far a request has come when its client goes away, nothing of it is left. */
-static void a_client_may_leave_between_any_two_pieces(void **state)
+TEST("a client may leave between any two pieces")
 {
     for (unsigned round = 0; round < 24 * DOORS; round++) {
         const struct door *door = &doors[round % DOORS];
@@ -268,7 +269,7 @@ static void a_client_may_leave_between_any_two_pieces(void **state)
 }
 
 /* A call whose deadline passes between two pieces: its connection continues. */
-static void a_call_that_is_given_up_leaves_its_connection_reading(void **state)
+TEST("a call that is given up leaves its connection reading")
 {
     const struct door *door = &doors[1];
     struct rig *rig = open_door(door);
@@ -299,7 +300,7 @@ static void a_call_that_is_given_up_leaves_its_connection_reading(void **state)
 }
 
 /* A request that cannot begin is answered, and leaves nothing. */
-static void a_long_request_that_fails_is_answered(void **state)
+TEST("a long request that fails is answered")
 {
     for (size_t d = 0; d < DOORS; d++) {
         struct rig *rig = open_door(&doors[d]);
@@ -322,14 +323,4 @@ static void a_long_request_that_fails_is_answered(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(long_requests_share_turns),
-        cmocka_unit_test(one_request_waits_for_a_turn_and_not_for_the_long_ones),
-        cmocka_unit_test(a_client_may_leave_between_any_two_pieces),
-        cmocka_unit_test(a_call_that_is_given_up_leaves_its_connection_reading),
-        cmocka_unit_test(a_long_request_that_fails_is_answered),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

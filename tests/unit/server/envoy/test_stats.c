@@ -16,6 +16,7 @@
 #include "core/bytes.h"
 #include "feature/envoy/server/metrics.h"
 #include "feature/envoy/server/stats.h"
+#include "test.h"
 
 static struct weir_envoy_stats *open_stats(void)
 {
@@ -24,12 +25,11 @@ static struct weir_envoy_stats *open_stats(void)
     return stats;
 }
 
-static void a_key_is_found_again(void **state)
+TEST("a key is found again")
 {
     struct weir_envoy_stats *stats = open_stats();
     struct weir_envoy_counters *a = weir_envoy_stats_find(stats, weir_bytes_of("d.a"), true);
     struct weir_envoy_counters *b = weir_envoy_stats_find(stats, weir_bytes_of("d.b"), false);
-    (void)state;
     assert_ptr_not_equal(a, b);
     for (int i = 0; i < 2000; i++) { /* and after the registry has grown */
         char key[32];
@@ -41,11 +41,10 @@ static void a_key_is_found_again(void **state)
     weir_envoy_stats_close(stats);
 }
 
-static void keys_of_clients_are_bounded_and_those_of_the_configuration_are_not(void **state)
+TEST("keys of clients are bounded and those of the configuration are not")
 {
     struct weir_envoy_stats *stats = open_stats();
     char key[WEIR_ENVOY_KEY_MAX + 2];
-    (void)state;
     for (int i = 0; i < WEIR_ENVOY_KEYS_MAX; i++) {
         snprintf(key, sizeof key, "k%d", i);
         weir_envoy_stats_find(stats, weir_bytes_of(key), false);
@@ -91,13 +90,12 @@ static void *walk_on(void *context)
     return NULL;
 }
 
-static void others_may_walk_while_keys_are_added(void **state)
+TEST("others may walk while keys are added")
 {
     struct weir_envoy_stats *stats = open_stats();
     struct walk walk = {0, 0};
     pthread_t thread;
     void *failed;
-    (void)state;
     assert_int_equal(pthread_create(&thread, NULL, walk_on, stats), 0);
     for (int i = 0; i < 5000; i++) {
         char key[32];
@@ -127,7 +125,7 @@ static void take_name(void *context, struct weir_bytes name,
     names->list[names->count++] = name;
 }
 
-static void names_are_those_of_the_original(void **state)
+TEST("names are those of the original")
 {
     static const struct {
         const char *key, *clean;
@@ -147,7 +145,6 @@ static void names_are_those_of_the_original(void **state)
         {"", ""},
     };
     char name[WEIR_ENVOY_NAME_MAX], expected[WEIR_ENVOY_NAME_MAX];
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct weir_envoy_stats *stats = open_stats();
         struct names names = {.count = 0};
@@ -162,13 +159,4 @@ static void names_are_those_of_the_original(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_key_is_found_again),
-        cmocka_unit_test(keys_of_clients_are_bounded_and_those_of_the_configuration_are_not),
-        cmocka_unit_test(others_may_walk_while_keys_are_added),
-        cmocka_unit_test(names_are_those_of_the_original),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

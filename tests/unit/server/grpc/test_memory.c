@@ -9,8 +9,9 @@
 #include <cmocka.h>
 
 #include "server/grpc/memory.h"
+#include "test.h"
 
-static void blocks_are_reused_by_size(void **state)
+TEST("blocks are reused by size")
 {
     struct weir_grpc_memory memory = {.used_bytes = 0};
     char *first = weir_grpc_malloc(40, &memory);
@@ -28,7 +29,7 @@ static void blocks_are_reused_by_size(void **state)
     weir_grpc_memory_close(&memory);
 }
 
-static void every_size_has_room_and_is_aligned(void **state)
+TEST("every size has room and is aligned")
 {
     struct weir_grpc_memory memory = {.used_bytes = 0};
     for (size_t size = 0; size < 100000; size = size * 3 / 2 + 1) {
@@ -42,7 +43,7 @@ static void every_size_has_room_and_is_aligned(void **state)
     weir_grpc_memory_close(&memory);
 }
 
-static void what_grows_keeps_its_bytes(void **state)
+TEST("what grows keeps its bytes")
 {
     struct weir_grpc_memory memory = {.used_bytes = 0};
     char *block = weir_grpc_realloc(NULL, 10, &memory);
@@ -56,7 +57,7 @@ static void what_grows_keeps_its_bytes(void **state)
     weir_grpc_memory_close(&memory);
 }
 
-static void zeroed_memory_is_zero_when_it_is_reused(void **state)
+TEST("zeroed memory is zero when it is reused")
 {
     struct weir_grpc_memory memory = {.used_bytes = 0};
     char *block = weir_grpc_malloc(128, &memory);
@@ -70,7 +71,7 @@ static void zeroed_memory_is_zero_when_it_is_reused(void **state)
     weir_grpc_memory_close(&memory);
 }
 
-static void beyond_the_bound_there_is_none(void **state)
+TEST("beyond the bound there is none")
 {
     struct weir_grpc_memory memory = {.used_bytes = WEIR_GRPC_MEMORY_MAX - 64};
     char *block = weir_grpc_malloc(64, &memory);
@@ -82,7 +83,7 @@ static void beyond_the_bound_there_is_none(void **state)
     weir_grpc_memory_close(&memory);
 }
 
-static void only_so_much_lies_idle(void **state)
+TEST("only so much lies idle")
 {
     enum { COUNT = 300, SIZE = 32768 };
     struct weir_grpc_memory memory = {.used_bytes = 0};
@@ -96,15 +97,4 @@ static void only_so_much_lies_idle(void **state)
     assert_int_equal(memory.idle_bytes, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_are_reused_by_size),
-        cmocka_unit_test(every_size_has_room_and_is_aligned),
-        cmocka_unit_test(what_grows_keeps_its_bytes),
-        cmocka_unit_test(zeroed_memory_is_zero_when_it_is_reused),
-        cmocka_unit_test(beyond_the_bound_there_is_none),
-        cmocka_unit_test(only_so_much_lies_idle),
-    };
-    return cmocka_run_group_tests_name("server/grpc_memory", tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "http_harness.h"
+#include "test.h"
 
 static const char rules[] =
     "version: 1\n"
@@ -39,7 +40,7 @@ static unsigned auth(struct http_harness *http, const char *target, const char *
 
 #define API "X-Forwarded-Uri: /api/a\r\nX-Forwarded-For: 192.0.2.7\r\n"
 
-static void a_request_passes_until_its_limit_is_used_up(void **state)
+TEST_WITH(set_up, tear_down, "a request passes until its limit is used up")
 {
     struct http_harness *http = *state;
     assert_int_equal(auth(http, "/v1/auth", API), 200);
@@ -53,7 +54,7 @@ static void a_request_passes_until_its_limit_is_used_up(void **state)
     assert_int_equal(auth(http, "/v1/auth", "X-Forwarded-Uri: /\r\n"), 200);
 }
 
-static void a_head_request_is_denied_without_a_body(void **state)
+TEST_WITH(set_up, tear_down, "a head request is denied without a body")
 {
     struct http_harness *http = *state;
     for (int i = 0; i < 2; i++)
@@ -62,7 +63,7 @@ static void a_head_request_is_denied_without_a_body(void **state)
     assert_int_equal(http->raw_size, 0);
 }
 
-static void method_host_and_path_come_from_the_fields(void **state)
+TEST_WITH(set_up, tear_down, "method host and path come from the fields")
 {
     static const char fields[] = "X-Forwarded-Method: POST\r\nX-Forwarded-Host: a.example\r\n";
     struct http_harness *http = *state;
@@ -71,7 +72,7 @@ static void method_host_and_path_come_from_the_fields(void **state)
     assert_int_equal(auth(http, "/v1/auth", "X-Forwarded-Host: a.example\r\n"), 200);
 }
 
-static void a_whole_url_is_cut_to_its_path(void **state)
+TEST_WITH(set_up, tear_down, "a whole url is cut to its path")
 {
     static const char fields[] =
         "X-Original-URL: https://a.example/api/x\r\nX-Forwarded-For: 192.0.2.9\r\n";
@@ -81,7 +82,7 @@ static void a_whole_url_is_cut_to_its_path(void **state)
     assert_int_equal(auth(http, "/v1/auth", fields), 429);
 }
 
-static void the_rest_of_the_path_is_the_path_and_fields_are_not_believed(void **state)
+TEST_WITH(set_up, tear_down, "the rest of the path is the path and fields are not believed")
 {
     struct http_harness *http = *state;
     static const char lie[] = "X-Forwarded-Uri: /\r\nX-Forwarded-For: 192.0.2.5\r\n";
@@ -90,7 +91,7 @@ static void the_rest_of_the_path_is_the_path_and_fields_are_not_believed(void **
     assert_int_equal(auth(http, "/v1/auth/api/x", lie), 429);
 }
 
-static void a_cost_may_be_given_and_a_status_of_denials(void **state)
+TEST_WITH(set_up, tear_down, "a cost may be given and a status of denials")
 {
     struct http_harness *http = *state;
     assert_int_equal(auth(http, "/v1/auth?cost=3&deny_status=403", API), 403);
@@ -99,7 +100,7 @@ static void a_cost_may_be_given_and_a_status_of_denials(void **state)
     assert_int_equal(auth(http, "/v1/auth?deny_status=401", API), 401);
 }
 
-static void bad_parameters_are_refused(void **state)
+TEST_WITH(set_up, tear_down, "bad parameters are refused")
 {
     static const char *const queries[] = {
         "cost=",
@@ -120,7 +121,7 @@ static void bad_parameters_are_refused(void **state)
     assert_int_equal(auth(http, "/v1/auth?cost=2", API), 200); /* nothing was charged */
 }
 
-static void fields_that_contradict_each_other_are_refused(void **state)
+TEST_WITH(set_up, tear_down, "fields that contradict each other are refused")
 {
     struct http_harness *http = *state;
     assert_int_equal(auth(http, "/v1/auth", "X-Forwarded-Uri: /a\r\nX-Forwarded-Uri: /a\r\n"), 400);
@@ -128,7 +129,7 @@ static void fields_that_contradict_each_other_are_refused(void **state)
     assert_int_equal(auth(http, "/v1/auth", "X-Forwarded-Uri: /a\r\nX-Original-Uri: /a\r\n"), 200);
 }
 
-static void only_a_trusted_proxy_may_ask(void **state)
+TEST_WITH(set_up, tear_down, "only a trusted proxy may ask")
 {
     struct http_harness *http = *state;
     http_harness_come_from(http, "127.0.0.1");
@@ -138,10 +139,8 @@ static void only_a_trusted_proxy_may_ask(void **state)
     assert_true(http_harness_says(http, "trusted_proxies"));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 /* Such a connection leaves nothing behind, either: http_harness_connect checks that. */
-static void a_connection_that_ends_gives_the_place_of_its_reply_back(void **state)
+TEST("a connection that ends gives the place of its reply back")
 {
     struct http_harness *http = http_harness_open(
         "version: 1\n"
@@ -150,7 +149,6 @@ static void a_connection_that_ends_gives_the_place_of_its_reply_back(void **stat
         WEIR_LISTENER_HTTP);
     static const char asked[] = "GET /v1/auth HTTP/1.1\r\nHost: a\r\n\r\n";
     const struct weir_hold_places *places = &http->pools[0].held;
-    (void)state;
     for (int i = 0; i < 20; i++) {
         http_harness_send(http, asked, sizeof asked - 1);
         assert_int_equal(http_harness_reply(http, false), 0);
@@ -161,19 +159,4 @@ static void a_connection_that_ends_gives_the_place_of_its_reply_back(void **stat
     http_harness_close(http);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_request_passes_until_its_limit_is_used_up),
-        TEST(a_head_request_is_denied_without_a_body),
-        TEST(method_host_and_path_come_from_the_fields),
-        TEST(a_whole_url_is_cut_to_its_path),
-        TEST(the_rest_of_the_path_is_the_path_and_fields_are_not_believed),
-        TEST(a_cost_may_be_given_and_a_status_of_denials),
-        TEST(bad_parameters_are_refused),
-        TEST(fields_that_contradict_each_other_are_refused),
-        TEST(only_a_trusted_proxy_may_ask),
-        cmocka_unit_test(a_connection_that_ends_gives_the_place_of_its_reply_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "http_harness.h"
+#include "test.h"
 
 static const char rules[] = "version: 1\n"
                             "limits:\n"
@@ -36,7 +37,7 @@ static unsigned check(struct http_harness *http, const char *body)
     return http_harness_post(http, "/v1/check", body);
 }
 
-static void a_check_is_allowed_until_its_limit_is_used_up(void **state)
+TEST_WITH(set_up, tear_down, "a check is allowed until its limit is used up")
 {
     struct http_harness *http = *state;
     for (int i = 2; i >= 0; i--) {
@@ -53,7 +54,7 @@ static void a_check_is_allowed_until_its_limit_is_used_up(void **state)
     assert_int_equal(check(http, "{\"ip\":\"192.0.2.2\"}"), 200);
 }
 
-static void a_dry_run_charges_nothing(void **state)
+TEST_WITH(set_up, tear_down, "a dry run charges nothing")
 {
     struct http_harness *http = *state;
     for (int i = 0; i < 5; i++)
@@ -61,7 +62,7 @@ static void a_dry_run_charges_nothing(void **state)
     assert_true(http_harness_says(http, "\"remaining\":3"));
 }
 
-static void a_cost_of_zero_is_free_and_one_above_the_limit_is_denied(void **state)
+TEST_WITH(set_up, tear_down, "a cost of zero is free and one above the limit is denied")
 {
     struct http_harness *http = *state;
     assert_int_equal(check(http, "{\"ip\":\"192.0.2.1\",\"cost\":0}"), 200);
@@ -70,7 +71,7 @@ static void a_cost_of_zero_is_free_and_one_above_the_limit_is_denied(void **stat
     assert_int_equal(check(http, "{\"ip\":\"192.0.2.1\",\"cost\":3}"), 200);
 }
 
-static void a_batch_answers_in_order_with_one_entry_a_check(void **state)
+TEST_WITH(set_up, tear_down, "a batch answers in order with one entry a check")
 {
     struct http_harness *http = *state;
     assert_int_equal(check(http, "[{\"ip\":\"192.0.2.1\",\"cost\":3},{\"ip\":\"192.0.2.1\"},"
@@ -86,7 +87,7 @@ static void a_batch_answers_in_order_with_one_entry_a_check(void **state)
     assert_string_equal(http->body, "[]");
 }
 
-static void an_error_anywhere_in_a_batch_charges_nothing_and_is_numbered(void **state)
+TEST_WITH(set_up, tear_down, "an error anywhere in a batch charges nothing and is numbered")
 {
     struct http_harness *http = *state;
     assert_int_equal(check(http, "[{\"ip\":\"192.0.2.1\"},{\"ip\":\"nowhere\"}]"), 400);
@@ -97,7 +98,7 @@ static void an_error_anywhere_in_a_batch_charges_nothing_and_is_numbered(void **
 }
 
 /* One check, and one more: the longest batch is taken, a longer one is not. */
-static void a_batch_has_a_thousand_checks_at_most(void **state)
+TEST_WITH(set_up, tear_down, "a batch has a thousand checks at most")
 {
     static char body[64 * 1024];
     struct http_harness *http = *state;
@@ -111,7 +112,7 @@ static void a_batch_has_a_thousand_checks_at_most(void **state)
     }
 }
 
-static void bad_bodies_are_refused_with_a_reason(void **state)
+TEST_WITH(set_up, tear_down, "bad bodies are refused with a reason")
 {
     static const struct {
         const char *body;
@@ -138,7 +139,7 @@ static void bad_bodies_are_refused_with_a_reason(void **state)
     }
 }
 
-static void other_methods_and_types_are_refused(void **state)
+TEST_WITH(set_up, tear_down, "other methods and types are refused")
 {
     struct http_harness *http = *state;
     assert_int_equal(http_harness_get(http, "/v1/check"), 405);
@@ -151,7 +152,7 @@ static void other_methods_and_types_are_refused(void **state)
     assert_int_equal(http_harness_ask(http, "POST", "/v1/check", NULL, "{}"), 200);
 }
 
-static void attributes_of_a_name_of_its_own_are_matched(void **state)
+TEST_WITH(set_up, tear_down, "attributes of a name of its own are matched")
 {
     struct http_harness *http = *state;
     assert_int_equal(check(http, "{\"attributes\":{\"team\":\"a\"}}"), 200);
@@ -159,7 +160,7 @@ static void attributes_of_a_name_of_its_own_are_matched(void **state)
     assert_true(http_harness_says(http, "\"team\""));
 }
 
-static void the_same_idempotency_key_is_charged_once(void **state)
+TEST_WITH(set_up, tear_down, "the same idempotency key is charged once")
 {
     struct http_harness *http = *state;
     static const char field[] = "Idempotency-Key: \"k1\"\r\n";
@@ -171,7 +172,7 @@ static void the_same_idempotency_key_is_charged_once(void **state)
     assert_true(http_harness_says(http, "\"remaining\":2"));
 }
 
-static void an_idempotency_key_that_is_doubtful_is_refused(void **state)
+TEST_WITH(set_up, tear_down, "an idempotency key that is doubtful is refused")
 {
     struct http_harness *http = *state;
     static const char one[] = "Idempotency-Key: k1\r\n";
@@ -185,7 +186,7 @@ static void an_idempotency_key_that_is_doubtful_is_refused(void **state)
     assert_int_equal(http_harness_ask(http, "POST", "/v1/check", one, "[{}]"), 400);
 }
 
-static void a_lease_is_given_and_ended_once(void **state)
+TEST_WITH(set_up, tear_down, "a lease is given and ended once")
 {
     struct http_harness *http = *state;
     static const char seat[] = "{\"path\":\"/seat\",\"headers\":{\"X-User\":\"u\"}}";
@@ -202,7 +203,7 @@ static void a_lease_is_given_and_ended_once(void **state)
     assert_int_equal(check(http, seat), 200);
 }
 
-static void a_release_of_no_lease_is_refused(void **state)
+TEST_WITH(set_up, tear_down, "a release of no lease is refused")
 {
     struct http_harness *http = *state;
     assert_int_equal(http_harness_post(http, "/v1/release", "{\"lease\":\"x\"}"), 400);
@@ -211,24 +212,4 @@ static void a_release_of_no_lease_is_refused(void **state)
     assert_int_equal(http_harness_get(http, "/v1/release"), 405);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_check_is_allowed_until_its_limit_is_used_up),
-        TEST(a_dry_run_charges_nothing),
-        TEST(a_cost_of_zero_is_free_and_one_above_the_limit_is_denied),
-        TEST(a_batch_answers_in_order_with_one_entry_a_check),
-        TEST(an_error_anywhere_in_a_batch_charges_nothing_and_is_numbered),
-        TEST(a_batch_has_a_thousand_checks_at_most),
-        TEST(bad_bodies_are_refused_with_a_reason),
-        TEST(other_methods_and_types_are_refused),
-        TEST(attributes_of_a_name_of_its_own_are_matched),
-        TEST(the_same_idempotency_key_is_charged_once),
-        TEST(an_idempotency_key_that_is_doubtful_is_refused),
-        TEST(a_lease_is_given_and_ended_once),
-        TEST(a_release_of_no_lease_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

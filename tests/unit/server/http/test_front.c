@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "http_harness.h"
+#include "test.h"
 #include "wire/http/http1.h"
 
 static const char open_rules[] = "version: 1\n"
@@ -47,7 +48,7 @@ static unsigned with_field(const char *field)
     return http_harness_ask(harness, "POST", "/v1/check", fields, "{}");
 }
 
-static void paths_that_are_no_route_are_not_found(void **state)
+TEST_WITH(set_up, tear_down, "paths that are no route are not found")
 {
     static const char *const paths[] = {"/",         "/v1",      "/v1/checks", "/v1/check/",
                                         "/v1/authx", "/metrics", "/json"};
@@ -57,21 +58,21 @@ static void paths_that_are_no_route_are_not_found(void **state)
     }
 }
 
-static void a_connection_serves_one_request_after_the_other(void **state)
+TEST_WITH(set_up, tear_down, "a connection serves one request after the other")
 {
     for (int i = 0; i < 3; i++)
         assert_int_equal(http_harness_post(harness, "/v1/check", "{}"), 200);
     assert_false(harness->closed);
 }
 
-static void a_client_that_wants_to_close_is_answered_first(void **state)
+TEST_WITH(set_up, tear_down, "a client that wants to close is answered first")
 {
     assert_int_equal(with_field("Connection: close"), 200);
     assert_true(http_harness_has(harness, "Connection: close"));
     assert_true(harness->closed);
 }
 
-static void pipelined_requests_are_answered_in_order(void **state)
+TEST_WITH(set_up, tear_down, "pipelined requests are answered in order")
 {
     static const char two[] = "POST /v1/check HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}"
                               "GET /none HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -83,7 +84,7 @@ static void pipelined_requests_are_answered_in_order(void **state)
     assert_int_equal(http_harness_reply(harness, false), 0);
 }
 
-static void a_request_may_come_in_pieces_of_any_size(void **state)
+TEST_WITH(set_up, tear_down, "a request may come in pieces of any size")
 {
     static const char one[] =
         "POST /v1/check HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n{\"ip\": \"192.0.2.4\"}  ";
@@ -96,7 +97,7 @@ static void a_request_may_come_in_pieces_of_any_size(void **state)
     }
 }
 
-static void a_body_that_is_expected_is_asked_for(void **state)
+TEST_WITH(set_up, tear_down, "a body that is expected is asked for")
 {
     static const char head[] = "POST /v1/check HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n"
                                "Expect: 100-continue\r\n\r\n";
@@ -106,7 +107,7 @@ static void a_body_that_is_expected_is_asked_for(void **state)
     assert_int_equal(http_harness_reply(harness, false), 200);
 }
 
-static void what_is_no_request_is_refused_and_the_connection_closed(void **state)
+TEST_WITH(set_up, tear_down, "what is no request is refused and the connection closed")
 {
     static const struct {
         const char *bytes;
@@ -128,7 +129,7 @@ static void what_is_no_request_is_refused_and_the_connection_closed(void **state
 }
 
 /* A field's value of so many bytes; the line's other bytes count as well. */
-static void a_head_has_a_largest_size(void **state)
+TEST_WITH(set_up, tear_down, "a head has a largest size")
 {
     static char fields[WEIR_HTTP1_HEAD_MAX + 64];
     size_t used = (size_t)sprintf(fields, "X: ");
@@ -139,14 +140,14 @@ static void a_head_has_a_largest_size(void **state)
     assert_int_equal(http_harness_ask(harness, "POST", "/v1/check", fields, "{}"), 200);
 }
 
-static void a_listener_with_a_token_wants_it_in_either_field(void **state)
+TEST_WITH(set_up_token, tear_down, "a listener with a token wants it in either field")
 {
     assert_int_equal(with_field("Authorization: Bearer secret"), 200);
     assert_int_equal(with_field("authorization: bearer secret"), 200);
     assert_int_equal(with_field("X-Weir-Token: secret"), 200);
 }
 
-static void without_the_right_token_nothing_is_decided(void **state)
+TEST_WITH(set_up_token, tear_down, "without the right token nothing is decided")
 {
     static const char *const wrong[] = {"X-None: 1",
                                         "Authorization: Bearer secreT",
@@ -161,7 +162,7 @@ static void without_the_right_token_nothing_is_decided(void **state)
     }
 }
 
-static void guessing_tokens_ends_the_connection(void **state)
+TEST_WITH(set_up_token, tear_down, "guessing tokens ends the connection")
 {
     for (int i = 1; i <= WEIR_GUESSES_MAX; i++) {
         assert_false(harness->closed);
@@ -170,23 +171,4 @@ static void guessing_tokens_ends_the_connection(void **state)
     assert_true(harness->closed);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-#define TEST_TOKEN(name) cmocka_unit_test_setup_teardown(name, set_up_token, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(paths_that_are_no_route_are_not_found),
-        TEST(a_connection_serves_one_request_after_the_other),
-        TEST(a_client_that_wants_to_close_is_answered_first),
-        TEST(pipelined_requests_are_answered_in_order),
-        TEST(a_request_may_come_in_pieces_of_any_size),
-        TEST(a_body_that_is_expected_is_asked_for),
-        TEST(what_is_no_request_is_refused_and_the_connection_closed),
-        TEST(a_head_has_a_largest_size),
-        TEST_TOKEN(a_listener_with_a_token_wants_it_in_either_field),
-        TEST_TOKEN(without_the_right_token_nothing_is_decided),
-        TEST_TOKEN(guessing_tokens_ends_the_connection),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

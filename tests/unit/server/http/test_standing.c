@@ -12,6 +12,7 @@
 
 #include "feature/standing/standing.h"
 #include "http_harness.h"
+#include "test.h"
 
 static const char rules[] =
     "server: { trusted_proxies: [unix], http: { address: unix:/x, trusted: true } }\n"
@@ -67,7 +68,7 @@ static unsigned check(struct http_harness *http, const char *ip)
     return http_harness_post(http, "/v1/check", body);
 }
 
-static void a_check_names_the_standing(void **state)
+TEST_WITH(set_up, tear_down, "a check names the standing")
 {
     struct http_harness *http = *state;
     assert_int_equal(check(http, "192.0.2.1"), 429);
@@ -92,7 +93,7 @@ static void a_check_names_the_standing(void **state)
     assert_null(strstr(http->fields, "Standing"));
 }
 
-static void a_dry_run_says_the_same(void **state)
+TEST_WITH(set_up, tear_down, "a dry run says the same")
 {
     struct http_harness *http = *state;
     assert_int_equal(
@@ -100,7 +101,7 @@ static void a_dry_run_says_the_same(void **state)
     assert_true(http_harness_says(http, "\"denied_by\":\"standing\""));
 }
 
-static void each_of_a_batch_has_its_own(void **state)
+TEST_WITH(set_up, tear_down, "each of a batch has its own")
 {
     struct http_harness *http = *state;
     assert_int_equal(
@@ -110,7 +111,7 @@ static void each_of_a_batch_has_its_own(void **state)
     assert_true(http_harness_says(http, ",{\"allowed\":true,\"denied_by\":null"));
 }
 
-static void no_attribute_sets_it(void **state)
+TEST_WITH(set_up, tear_down, "no attribute sets it")
 {
     struct http_harness *http = *state;
     assert_int_equal(
@@ -123,7 +124,7 @@ static void no_attribute_sets_it(void **state)
         200);
 }
 
-static void nothing_is_reserved(void **state)
+TEST_WITH(set_up, tear_down, "nothing is reserved")
 {
     struct http_harness *http = *state;
     assert_int_equal(http_harness_post(http, "/v1/reserve", "{\"ip\":\"192.0.2.1\"}"), 429);
@@ -138,7 +139,7 @@ static unsigned auth(struct http_harness *http, const char *target, const char *
     return http_harness_ask(http, "GET", target, fields, NULL);
 }
 
-static void a_proxy_gets_the_answer_of_the_rules(void **state)
+TEST_WITH(set_up, tear_down, "a proxy gets the answer of the rules")
 {
     struct http_harness *http = *state;
     assert_int_equal(auth(http, "/v1/auth", "192.0.2.1"), 403);
@@ -159,7 +160,7 @@ static void a_proxy_gets_the_answer_of_the_rules(void **state)
 }
 
 /* nginx understands 401 and 403 alone. */
-static void a_proxy_that_asks_for_a_status_gets_it(void **state)
+TEST_WITH(set_up, tear_down, "a proxy that asks for a status gets it")
 {
     struct http_harness *http = *state;
     assert_int_equal(auth(http, "/v1/auth?deny_status=403", "192.0.2.2"), 403);
@@ -169,7 +170,7 @@ static void a_proxy_that_asks_for_a_status_gets_it(void **state)
     assert_true(http_harness_has(http, "X-RateLimit-Status: 403"));
 }
 
-static void a_head_request_is_refused_without_a_body(void **state)
+TEST_WITH(set_up, tear_down, "a head request is refused without a body")
 {
     struct http_harness *http = *state;
     assert_int_equal(http_harness_ask(http, "HEAD", "/v1/auth",
@@ -179,19 +180,4 @@ static void a_head_request_is_refused_without_a_body(void **state)
     assert_true(http_harness_has(http, "Content-Length: 16"));
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_check_names_the_standing),
-        TEST(a_dry_run_says_the_same),
-        TEST(each_of_a_batch_has_its_own),
-        TEST(no_attribute_sets_it),
-        TEST(nothing_is_reserved),
-        TEST(a_proxy_gets_the_answer_of_the_rules),
-        TEST(a_proxy_that_asks_for_a_status_gets_it),
-        TEST(a_head_request_is_refused_without_a_body),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

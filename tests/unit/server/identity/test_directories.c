@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "feature/identity/server/directories.h"
+#include "test.h"
 
 #define WORKERS 3
 #define KEYS 5000
@@ -80,7 +81,7 @@ static void fill(struct fixture *f, unsigned i, uint32_t keys)
     }
 }
 
-static void what_is_forgotten_reaches_every_worker_once_it_catches_up(void **state)
+TEST_WITH(set_up, tear_down, "what is forgotten reaches every worker once it catches up")
 {
     struct fixture *f = *state;
     uint8_t digest[WEIR_DIGEST_BYTES];
@@ -99,7 +100,7 @@ static void what_is_forgotten_reaches_every_worker_once_it_catches_up(void **sta
     assert_int_equal(known_of(f, 1)->count, 9);
 }
 
-static void who_is_too_far_behind_forgets_all(void **state)
+TEST_WITH(set_up, tear_down, "who is too far behind forgets all")
 {
     struct fixture *f = *state;
     uint8_t digest[WEIR_DIGEST_BYTES];
@@ -129,7 +130,7 @@ static void *catch_up(void *context)
     return NULL;
 }
 
-static void workers_catch_up_while_more_is_forgotten_and_totals_are_read(void **state)
+TEST_WITH(set_up, tear_down, "workers catch up while more is forgotten and totals are read")
 {
     struct fixture *f = *state;
     struct worker workers[WORKERS];
@@ -155,7 +156,7 @@ static void workers_catch_up_while_more_is_forgotten_and_totals_are_read(void **
     assert_int_equal(totals.counters.known, 0);
 }
 
-static void a_reload_changes_terms_but_not_which_redis(void **state)
+TEST_WITH(set_up, tear_down, "a reload changes terms but not which redis")
 {
     struct fixture *f = *state;
     struct weir_directories_totals totals;
@@ -180,16 +181,4 @@ static void a_reload_changes_terms_but_not_which_redis(void **state)
     assert_true(weir_directories_differ(&other, &settings));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_forgotten_reaches_every_worker_once_it_catches_up,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(who_is_too_far_behind_forgets_all, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            workers_catch_up_while_more_is_forgotten_and_totals_are_read, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_reload_changes_terms_but_not_which_redis, set_up,
-                                        tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "feature/identity/server/directory.h"
+#include "test.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)
@@ -222,7 +223,7 @@ static uint64_t counted(const _Atomic uint64_t *counter)
     return atomic_load(counter);
 }
 
-static void a_caller_is_asked_for_once_and_known_for_its_life(void **state)
+TEST("a caller is asked for once and known for its life")
 {
     struct scene *s = scene_open(100, 0);
     struct waiter first, second;
@@ -248,7 +249,7 @@ static void a_caller_is_asked_for_once_and_known_for_its_life(void **state)
     scene_close(s);
 }
 
-static void a_key_in_use_is_asked_for_again_before_its_life_ends(void **state)
+TEST("a key in use is asked for again before its life ends")
 {
     struct scene *s = scene_open(100, 0);
     struct waiter waiter;
@@ -268,7 +269,7 @@ static void a_key_in_use_is_asked_for_again_before_its_life_ends(void **state)
     scene_close(s);
 }
 
-static void a_refresh_that_says_the_same_compiles_nothing_again(void **state)
+TEST("a refresh that says the same compiles nothing again")
 {
     struct scene *s = scene_open(100, 0);
     struct waiter waiter;
@@ -282,7 +283,7 @@ static void a_refresh_that_says_the_same_compiles_nothing_again(void **state)
     scene_close(s);
 }
 
-static void a_refresh_that_cannot_be_asked_is_tried_again(void **state)
+TEST("a refresh that cannot be asked is tried again")
 {
     struct scene *s = scene_open(100, 0);
     struct waiter waiter;
@@ -300,7 +301,7 @@ static void a_refresh_that_cannot_be_asked_is_tried_again(void **state)
     scene_close(s);
 }
 
-static void that_a_key_is_nobodys_is_known_for_a_shorter_life(void **state)
+TEST("that a key is nobodys is known for a shorter life")
 {
     struct scene *s = scene_open(100, 0);
     struct waiter waiter;
@@ -320,7 +321,7 @@ static void that_a_key_is_nobodys_is_known_for_a_shorter_life(void **state)
     scene_close(s);
 }
 
-static void a_flood_of_made_up_keys_pushes_out_no_key_that_is_somebodys(void **state)
+TEST("a flood of made up keys evicts no key that is somebodys")
 {
     struct scene *s = scene_open(10, 0);
     struct waiter waiter;
@@ -339,7 +340,7 @@ static void a_flood_of_made_up_keys_pushes_out_no_key_that_is_somebodys(void **s
     scene_close(s);
 }
 
-static void after_the_deadline_what_is_old_is_used_and_nobody_waits_again(void **state)
+TEST("after the deadline what is old is used and nobody waits again")
 {
     struct scene *s = scene_open(100, 0);
     struct waiter known, unknown;
@@ -366,7 +367,7 @@ static void after_the_deadline_what_is_old_is_used_and_nobody_waits_again(void *
     scene_close(s);
 }
 
-static void what_is_older_than_stale_is_not_used(void **state)
+TEST("what is older than stale is not used")
 {
     struct scene *s = scene_open(100, 0);
     struct waiter waiter;
@@ -380,7 +381,7 @@ static void what_is_older_than_stale_is_not_used(void **state)
     scene_close(s);
 }
 
-static void on_error_may_deny(void **state)
+TEST("on error may deny")
 {
     struct scene *s = scene_open(100, 0);
     struct waiter waiter;
@@ -394,7 +395,7 @@ static void on_error_may_deny(void **state)
     scene_close(s);
 }
 
-static void a_lookup_that_fails_is_reported_at_once_and_tried_anew(void **state)
+TEST("a lookup that fails is reported at once and tried anew")
 {
     struct scene *s = scene_open(100, 0);
     struct waiter waiter;
@@ -409,7 +410,7 @@ static void a_lookup_that_fails_is_reported_at_once_and_tried_anew(void **state)
     scene_close(s);
 }
 
-static void who_does_not_answer_is_spared_and_probed(void **state)
+TEST("who does not answer is spared and probed")
 {
     struct scene *s = scene_open(100, 0);
     uint32_t key = 0;
@@ -432,7 +433,7 @@ static void who_does_not_answer_is_spared_and_probed(void **state)
     scene_close(s);
 }
 
-static void so_many_lookups_are_in_flight_at_most(void **state)
+TEST("so many lookups are in flight at most")
 {
     struct scene *s = scene_open(100, 16);
     for (uint32_t key = 0; key < 16; key++)
@@ -445,7 +446,7 @@ static void so_many_lookups_are_in_flight_at_most(void **state)
     scene_close(s);
 }
 
-static void one_that_is_hurried_is_answered_by_what_there_is(void **state)
+TEST("one that is hurried is answered by what there is")
 {
     struct scene *s = scene_open(100, 0);
     s->directory.base.hurried = true;
@@ -458,7 +459,7 @@ static void one_that_is_hurried_is_answered_by_what_there_is(void **state)
     scene_close(s);
 }
 
-static void one_that_leaves_is_not_reported(void **state)
+TEST("one that leaves is not reported")
 {
     struct scene *s = scene_open(100, 0);
     struct waiter waiters[5];
@@ -473,7 +474,7 @@ static void one_that_leaves_is_not_reported(void **state)
     scene_close(s);
 }
 
-static void what_is_forgotten_is_asked_anew(void **state)
+TEST("what is forgotten is asked anew")
 {
     struct scene *s = scene_open(100, 0);
     struct waiter waiter;
@@ -496,7 +497,7 @@ static void what_is_forgotten_is_asked_anew(void **state)
     scene_close(s);
 }
 
-static void who_asks_after_a_key_was_forgotten_is_not_answered_by_a_lookup_of_before(void **state)
+TEST("a caller that asks after a key was forgotten gets no earlier lookup's answer")
 {
     struct scene *s = scene_open(100, 0);
     struct waiter before, after, third;
@@ -538,7 +539,7 @@ static void who_asks_after_a_key_was_forgotten_is_not_answered_by_a_lookup_of_be
     scene_close(s);
 }
 
-static void a_reload_compiles_overrides_anew(void **state)
+TEST("a reload compiles overrides anew")
 {
     static const char other[] = "version: 1\n"
                                 "identities: redis://127.0.0.1:6379\n"
@@ -564,7 +565,7 @@ static void a_reload_compiles_overrides_anew(void **state)
     scene_close(s);
 }
 
-static void bad_plans_and_overrides_are_reported_and_passed_over(void **state)
+TEST("bad plans and overrides are reported and skipped")
 {
     struct scene *s = scene_open(100, 0);
     struct waiter waiter;
@@ -581,7 +582,7 @@ static void bad_plans_and_overrides_are_reported_and_passed_over(void **state)
     scene_close(s);
 }
 
-static void what_is_known_allocates_nothing(void **state)
+TEST("what is known allocates nothing")
 {
     struct scene *s = scene_open(100, 0);
     struct waiter waiter;
@@ -604,7 +605,7 @@ static void what_is_known_allocates_nothing(void **state)
     scene_close(s);
 }
 
-static void without_memory_it_is_as_if_nobody_could_be_asked(void **state)
+TEST("without memory it is as if nobody could be asked")
 {
     struct scene *s = scene_open(100, 0);
     no_memory = true;
@@ -626,29 +627,4 @@ static void without_memory_it_is_as_if_nobody_could_be_asked(void **state)
     no_memory = false;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_caller_is_asked_for_once_and_known_for_its_life),
-        cmocka_unit_test(a_key_in_use_is_asked_for_again_before_its_life_ends),
-        cmocka_unit_test(a_refresh_that_says_the_same_compiles_nothing_again),
-        cmocka_unit_test(a_refresh_that_cannot_be_asked_is_tried_again),
-        cmocka_unit_test(that_a_key_is_nobodys_is_known_for_a_shorter_life),
-        cmocka_unit_test(a_flood_of_made_up_keys_pushes_out_no_key_that_is_somebodys),
-        cmocka_unit_test(after_the_deadline_what_is_old_is_used_and_nobody_waits_again),
-        cmocka_unit_test(what_is_older_than_stale_is_not_used),
-        cmocka_unit_test(on_error_may_deny),
-        cmocka_unit_test(a_lookup_that_fails_is_reported_at_once_and_tried_anew),
-        cmocka_unit_test(who_does_not_answer_is_spared_and_probed),
-        cmocka_unit_test(so_many_lookups_are_in_flight_at_most),
-        cmocka_unit_test(one_that_is_hurried_is_answered_by_what_there_is),
-        cmocka_unit_test(one_that_leaves_is_not_reported),
-        cmocka_unit_test(what_is_forgotten_is_asked_anew),
-        cmocka_unit_test(who_asks_after_a_key_was_forgotten_is_not_answered_by_a_lookup_of_before),
-        cmocka_unit_test(a_reload_compiles_overrides_anew),
-        cmocka_unit_test(bad_plans_and_overrides_are_reported_and_passed_over),
-        cmocka_unit_test(what_is_known_allocates_nothing),
-        cmocka_unit_test(without_memory_it_is_as_if_nobody_could_be_asked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

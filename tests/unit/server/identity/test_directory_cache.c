@@ -10,6 +10,7 @@
 
 #include "feature/identity/server/directory_cache.h"
 #include "feature/identity/server/directory_record.h"
+#include "test.h"
 
 #define SEED UINT64_C(0x1234567890abcdef)
 
@@ -42,7 +43,7 @@ static void drop(struct weir_directory_cache *cache, uint32_t number)
     weir_directory_cache_remove(cache, digest);
 }
 
-static void what_was_put_is_found_until_it_is_removed(void **state)
+TEST("what was put is found until it is removed")
 {
     struct weir_directory_cache cache;
     assert_int_equal(weir_directory_cache_open(&cache, 8, SEED), 0);
@@ -60,7 +61,7 @@ static void what_was_put_is_found_until_it_is_removed(void **state)
     weir_directory_cache_close(&cache);
 }
 
-static void one_entry_is_a_cache_too(void **state)
+TEST("one entry is a cache too")
 {
     struct weir_directory_cache cache;
     assert_int_equal(weir_directory_cache_open(&cache, 1, SEED), 0);
@@ -73,7 +74,7 @@ static void one_entry_is_a_cache_too(void **state)
     weir_directory_cache_close(&cache);
 }
 
-static void a_flood_of_new_keys_leaves_those_that_are_in_use(void **state)
+TEST("a flood of new keys leaves those that are in use")
 {
     struct weir_directory_cache cache;
     assert_int_equal(weir_directory_cache_open(&cache, 1000, SEED), 0);
@@ -90,7 +91,7 @@ static void a_flood_of_new_keys_leaves_those_that_are_in_use(void **state)
 }
 
 /* Random operations beside an array; what the cache has dropped by itself is dropped there too. */
-static void it_agrees_with_an_array(void **state)
+TEST("it agrees with an array")
 {
     enum { KEYS = 200, MAX = 64, STEPS = 200000 };
     struct weir_directory_cache cache;
@@ -136,13 +137,4 @@ static void it_agrees_with_an_array(void **state)
     weir_directory_cache_close(&cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_put_is_found_until_it_is_removed),
-        cmocka_unit_test(one_entry_is_a_cache_too),
-        cmocka_unit_test(a_flood_of_new_keys_leaves_those_that_are_in_use),
-        cmocka_unit_test(it_agrees_with_an_array),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "feature/identity/server/directory_record.h"
+#include "test.h"
 
 #define NODES_MAX 300
 
@@ -44,7 +45,7 @@ static void expect_text(struct weir_bytes text, const char *expected)
     }
 }
 
-static void a_hash_is_a_caller_whatever_the_order_and_other_fields(void **state)
+TEST("a hash is a caller whatever the order and other fields")
 {
     struct weir_directory_record *record;
     struct weir_bytes limit, text;
@@ -75,7 +76,7 @@ static void a_hash_is_a_caller_whatever_the_order_and_other_fields(void **state)
     free(record);
 }
 
-static void no_hash_and_no_user_are_nobody(void **state)
+TEST("no hash and no user are nobody")
 {
     static const char wrong[] = "WRONGTYPE Operation against a key holding the wrong kind of value";
     struct weir_directory_record *record;
@@ -92,7 +93,7 @@ static void no_hash_and_no_user_are_nobody(void **state)
     assert_string_equal(problem.text, "it is not a hash");
 }
 
-static void what_is_good_is_used_and_the_first_problem_reported(void **state)
+TEST("what is good is used and the first problem reported")
 {
     char longest[258];
     struct weir_directory_record *record;
@@ -121,7 +122,7 @@ static void what_is_good_is_used_and_the_first_problem_reported(void **state)
     free(record);
 }
 
-static void there_are_so_many_overrides_at_most(void **state)
+TEST("there are so many overrides at most")
 {
     const char *texts[2 + 2 * 65] = {"user", "alice"};
     char names[65][24];
@@ -141,7 +142,7 @@ static void there_are_so_many_overrides_at_most(void **state)
     free(record);
 }
 
-static void what_the_server_refuses_is_reported_in_its_words(void **state)
+TEST("what the server refuses is reported in its words")
 {
     static const char no[] = "NOPERM this user has no permissions to run the 'hgetall' command";
     struct weir_directory_record *record;
@@ -167,7 +168,7 @@ static void what_the_server_refuses_is_reported_in_its_words(void **state)
     assert_string_equal(problem.text, "the reply is not a hash");
 }
 
-static void two_are_equal_that_say_the_same(void **state)
+TEST("two are equal that say the same")
 {
     struct weir_directory_record *a, *b, *c, *d;
     assert_int_equal(READ(&a, "user", "alice", "org", "acme"), 1);
@@ -183,15 +184,4 @@ static void two_are_equal_that_say_the_same(void **state)
     free(d);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_hash_is_a_caller_whatever_the_order_and_other_fields),
-        cmocka_unit_test(no_hash_and_no_user_are_nobody),
-        cmocka_unit_test(what_is_good_is_used_and_the_first_problem_reported),
-        cmocka_unit_test(there_are_so_many_overrides_at_most),
-        cmocka_unit_test(what_the_server_refuses_is_reported_in_its_words),
-        cmocka_unit_test(two_are_equal_that_say_the_same),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -11,6 +11,7 @@
 
 #include "feature/identity/server/directory_redis.h"
 #include "redis_player.h"
+#include "test.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)
@@ -142,20 +143,18 @@ static const struct weir_directory_counters *counters(void)
     return &weir_redis_directory_of(world.directory)->counters;
 }
 
-static void an_answer_ends_the_waiting(void **state)
+TEST_WITH(set_up, tear_down, "an answer ends the waiting")
 {
     struct waiter waiter;
-    (void)state;
     ask(&waiter, 1);
     UNTIL(waiter.result != UNANSWERED);
     assert_int_equal(waiter.result, 1);
     assert_int_equal(world.asked, 1);
 }
 
-static void without_an_answer_the_deadline_does(void **state)
+TEST_WITH(set_up, tear_down, "without an answer the deadline does")
 {
     struct waiter waiter;
-    (void)state;
     world.silent = true;
     world.terms.deadline_ns = 50 * MS;
     ask(&waiter, 1);
@@ -165,10 +164,9 @@ static void without_an_answer_the_deadline_does(void **state)
 }
 
 /* Timers come before sockets: what a long turn has kept from being read is not late. */
-static void an_answer_that_came_during_a_long_turn_is_in_time(void **state)
+TEST_WITH(set_up, tear_down, "an answer that came during a long turn is in time")
 {
     struct waiter waiter;
-    (void)state;
     world.slow_turn_ms = 4100;
     world.terms.deadline_ns = 4 * SECOND;
     ask(&waiter, 1);
@@ -177,10 +175,9 @@ static void an_answer_that_came_during_a_long_turn_is_in_time(void **state)
     assert_int_equal(counters()->late, 0);
 }
 
-static void a_deadline_that_a_reload_makes_shorter_counts_at_once(void **state)
+TEST_WITH(set_up, tear_down, "a deadline that a reload makes shorter counts at once")
 {
     struct waiter first, second;
-    (void)state;
     world.silent = true;
     world.terms.deadline_ns = 10 * SECOND;
     ask(&first, 1);
@@ -193,15 +190,4 @@ static void a_deadline_that_a_reload_makes_shorter_counts_at_once(void **state)
     UNTIL(first.result != UNANSWERED);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_answer_ends_the_waiting, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(without_an_answer_the_deadline_does, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_answer_that_came_during_a_long_turn_is_in_time, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_deadline_that_a_reload_makes_shorter_counts_at_once,
-                                        set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

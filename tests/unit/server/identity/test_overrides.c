@@ -14,6 +14,7 @@
 #include "feature/identity/server/overrides.h"
 #include "rules/rules.h"
 #include "table/table.h"
+#include "test.h"
 
 #define THREADS 4
 #define KINDS 200
@@ -71,7 +72,7 @@ static int find(struct scene *s, const char *limit, const char *text,
                                weir_bytes_of(text), override, &reason);
 }
 
-static void the_same_override_is_the_same_limits(void **state)
+TEST("the same override is the same limits")
 {
     struct scene s;
     struct weir_override a, b, c, d;
@@ -97,7 +98,7 @@ static void the_same_override_is_the_same_limits(void **state)
     scene_close(&s);
 }
 
-static void it_outlives_the_rules_and_a_reload_finds_it_again(void **state)
+TEST("it outlives the rules and a reload finds it again")
 {
     struct scene s;
     struct weir_override before, after;
@@ -116,7 +117,7 @@ static void it_outlives_the_rules_and_a_reload_finds_it_again(void **state)
     scene_close(&s);
 }
 
-static void what_is_wrong_is_refused_and_kept_nowhere(void **state)
+TEST("what is wrong is refused and kept nowhere")
 {
     struct scene s;
     struct weir_override override;
@@ -128,7 +129,7 @@ static void what_is_wrong_is_refused_and_kept_nowhere(void **state)
     scene_close(&s);
 }
 
-static void rules_keep_a_quarter_of_the_tables_list(void **state)
+TEST("rules keep a quarter of the tables list")
 {
     struct scene s;
     struct weir_override override;
@@ -146,7 +147,7 @@ static void rules_keep_a_quarter_of_the_tables_list(void **state)
     scene_close(&s);
 }
 
-static void where_nodes_share_a_store_each_has_its_part_of_it(void **state)
+TEST("where nodes share a store each has its part of it")
 {
     struct scene s;
     struct weir_override override;
@@ -182,7 +183,7 @@ static void *ask(void *context)
     return NULL;
 }
 
-static void workers_that_ask_at_once_get_the_same(void **state)
+TEST("workers that ask at once get the same")
 {
     static struct asker askers[THREADS];
     struct scene s;
@@ -201,15 +202,4 @@ static void workers_that_ask_at_once_get_the_same(void **state)
     scene_close(&s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_override_is_the_same_limits),
-        cmocka_unit_test(it_outlives_the_rules_and_a_reload_finds_it_again),
-        cmocka_unit_test(what_is_wrong_is_refused_and_kept_nowhere),
-        cmocka_unit_test(rules_keep_a_quarter_of_the_tables_list),
-        cmocka_unit_test(where_nodes_share_a_store_each_has_its_part_of_it),
-        cmocka_unit_test(workers_that_ask_at_once_get_the_same),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

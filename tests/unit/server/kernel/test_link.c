@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "feature/kernel/server/link.h"
+#include "test.h"
 
 /* A child that reads until its socket ends, and then ends itself, or stays. */
 static struct weir_kernel_link start_child(bool stays)
@@ -39,7 +40,7 @@ static struct weir_kernel_link start_child(bool stays)
     return (struct weir_kernel_link){.fd = pair[0], .pid = child};
 }
 
-static void a_helper_that_was_started_leaves_no_zombie(void **state)
+TEST("a helper that was started leaves no zombie")
 {
     struct weir_kernel_link link = start_child(false);
 
@@ -50,7 +51,7 @@ static void a_helper_that_was_started_leaves_no_zombie(void **state)
     assert_int_equal(errno, ECHILD);
 }
 
-static void a_helper_that_does_not_end_is_not_waited_for(void **state)
+TEST("a helper that does not end is not waited for")
 {
     struct weir_kernel_link link = start_child(true);
     pid_t child = link.pid;
@@ -63,7 +64,7 @@ static void a_helper_that_does_not_end_is_not_waited_for(void **state)
     assert_int_equal(link.pid, 0);
 }
 
-static void the_end_of_no_connection_is_nothing(void **state)
+TEST("the end of no connection is nothing")
 {
     struct weir_kernel_link link = WEIR_KERNEL_LINK_NONE;
 
@@ -72,13 +73,4 @@ static void the_end_of_no_connection_is_nothing(void **state)
     assert_int_equal(link.pid, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_helper_that_was_started_leaves_no_zombie),
-        cmocka_unit_test(a_helper_that_does_not_end_is_not_waited_for),
-        cmocka_unit_test(the_end_of_no_connection_is_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

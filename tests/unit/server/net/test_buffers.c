@@ -9,8 +9,9 @@
 #include <cmocka.h>
 
 #include "server/net/buffers.h"
+#include "test.h"
 
-static void a_buffer_has_at_least_the_size_asked_for(void **state)
+TEST("a buffer has at least the size asked for")
 {
     struct weir_buffers buffers;
     weir_buffers_init(&buffers);
@@ -26,7 +27,7 @@ static void a_buffer_has_at_least_the_size_asked_for(void **state)
     weir_buffers_free(&buffers);
 }
 
-static void a_buffer_given_back_is_the_next_of_its_size(void **state)
+TEST("a buffer given back is the next of its size")
 {
     struct weir_buffers buffers;
     weir_buffers_init(&buffers);
@@ -37,7 +38,7 @@ static void a_buffer_given_back_is_the_next_of_its_size(void **state)
     weir_buffers_free(&buffers);
 }
 
-static void what_lies_idle_is_bounded(void **state)
+TEST("what lies idle is bounded")
 {
     struct weir_buffers buffers;
     struct weir_buffer *taken[100];
@@ -51,7 +52,7 @@ static void what_lies_idle_is_bounded(void **state)
     weir_buffers_free(&buffers);
 }
 
-static void what_is_in_use_is_bounded(void **state)
+TEST("what is in use is bounded")
 {
     struct weir_buffers buffers;
     struct weir_buffer *taken[WEIR_BUFFERS_USED_MAX / (64 << 20)];
@@ -68,7 +69,7 @@ static void what_is_in_use_is_bounded(void **state)
     weir_buffers_free(&buffers);
 }
 
-static void reserving_room_keeps_the_contents(void **state)
+TEST("reserving room keeps the contents")
 {
     struct weir_buffers buffers;
     weir_buffers_init(&buffers);
@@ -89,14 +90,4 @@ static void reserving_room_keeps_the_contents(void **state)
     weir_buffers_free(&buffers);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_buffer_has_at_least_the_size_asked_for),
-        cmocka_unit_test(a_buffer_given_back_is_the_next_of_its_size),
-        cmocka_unit_test(what_lies_idle_is_bounded),
-        cmocka_unit_test(what_is_in_use_is_bounded),
-        cmocka_unit_test(reserving_room_keeps_the_contents),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "server/daemon/clock.h"
+#include "test.h"
 #include "worker_rig.h"
 
 static void client_check(int fd, int cost)
@@ -28,7 +29,7 @@ static const char *const api = "version: 1\n"
                                "  - { name: api, key: [client.ip], algorithm: gcra,\n"
                                "      rate: 1/h burst 100, on_store_error: closed }\n";
 
-static void late_answers_out_of_order_are_written_in_the_order_of_requests(void **state)
+TEST("late answers out of order are written in the order of requests")
 {
     struct rig *rig = rig_open(api);
     int fd = client_open(rig);
@@ -55,7 +56,7 @@ static void late_answers_out_of_order_are_written_in_the_order_of_requests(void 
     rig_close(rig);
 }
 
-static void a_batch_waits_for_its_last_decision(void **state)
+TEST("a batch waits for its last decision")
 {
     struct rig *rig = rig_open(api);
     int fd = client_open(rig);
@@ -82,7 +83,7 @@ static void a_batch_waits_for_its_last_decision(void **state)
     rig_close(rig);
 }
 
-static void what_the_store_never_answers_is_settled_at_its_deadline(void **state)
+TEST("what the store never answers is settled at its deadline")
 {
     struct rig *rig = rig_open_deadline(api, 20000000);
     int fd = client_open(rig);
@@ -97,7 +98,7 @@ static void what_the_store_never_answers_is_settled_at_its_deadline(void **state
     rig_close(rig);
 }
 
-static void a_client_that_goes_away_cancels_what_it_waits_for(void **state)
+TEST("a client that goes away cancels what it waits for")
 {
     struct rig *rig = rig_open(api);
     int fd = client_open(rig);
@@ -115,7 +116,7 @@ static void a_client_that_goes_away_cancels_what_it_waits_for(void **state)
     rig_close(rig);
 }
 
-static void more_than_may_be_owed_waits_unread_and_nothing_is_lost(void **state)
+TEST("more than may be owed waits unread and nothing is lost")
 {
     struct rig *rig = rig_open(api);
     int fd = client_open(rig);
@@ -139,7 +140,7 @@ static void more_than_may_be_owed_waits_unread_and_nothing_is_lost(void **state)
 
 /* With all decisions of the worker at the store nobody is served, but the loop continues, so that
  * deadlines are kept and answers come. */
-static void when_all_decisions_are_at_the_store_connections_wait(void **state)
+TEST("when all decisions are at the store connections wait")
 {
     enum { CLIENTS = 32, EACH = 120 }; /* below what one connection may be owed */
     struct rig *rig = rig_open(api);
@@ -174,7 +175,7 @@ static void when_all_decisions_are_at_the_store_connections_wait(void **state)
     rig_close(rig);
 }
 
-static void draining_waits_for_the_answer_and_closes_behind_it(void **state)
+TEST("draining waits for the answer and closes behind it")
 {
     struct rig *rig = rig_open(api);
     int fd = client_open(rig), idle = client_open(rig);
@@ -204,7 +205,7 @@ static void hand_over(struct rig *rig, const char *text)
     weir_rules_unref(rules);
 }
 
-static void new_rules_hold_from_the_next_turn_and_old_decisions_keep_theirs(void **state)
+TEST("new rules hold from the next turn and old decisions keep theirs")
 {
     struct rig *rig = rig_open(api);
     int fd = client_open(rig);
@@ -224,7 +225,7 @@ static void new_rules_hold_from_the_next_turn_and_old_decisions_keep_theirs(void
 }
 
 /* The loop sees the request before the wake: what counts is that it is read later. */
-static void what_is_read_once_there_are_new_rules_comes_under_them(void **state)
+TEST("what is read once there are new rules comes under them")
 {
     struct rig *rig = rig_open(api);
     int fd = client_open(rig);
@@ -256,7 +257,7 @@ static void client_release(int fd, const char *lease, size_t size)
 
 /* The end of a lease has its place among the replies, and the store's failure is reported as one,
  * whatever the rules say of it. */
-static void an_end_of_a_lease_waits_for_the_store_in_its_place(void **state)
+TEST("an end of a lease waits for the store in its place")
 {
     struct rig *rig = rig_open(slots);
     int fd = client_open(rig);
@@ -293,7 +294,7 @@ static void an_end_of_a_lease_waits_for_the_store_in_its_place(void **state)
     rig_close(rig);
 }
 
-static void a_lease_that_could_not_be_reported_is_ended(void **state)
+TEST("a lease that could not be reported is ended")
 {
     struct rig *rig = rig_open(slots);
     int fd = client_open(rig);
@@ -343,7 +344,7 @@ static int guess_until_held(struct rig *rig, const char *text)
     return fd;
 }
 
-static void what_follows_a_reply_that_is_held_back_waits_and_others_go_on(void **state)
+TEST("what follows a reply that is held back waits and others go on")
 {
     struct weir_guesses *guesses;
     struct rig *rig = rig_open_guarded(&guesses);
@@ -365,7 +366,7 @@ static void what_follows_a_reply_that_is_held_back_waits_and_others_go_on(void *
     (void)state;
 }
 
-static void a_client_that_goes_while_its_reply_is_held_back_leaves_nothing(void **state)
+TEST("a client that goes while its reply is held back leaves nothing")
 {
     struct weir_guesses *guesses;
     struct rig *rig = rig_open_guarded(&guesses);
@@ -382,7 +383,7 @@ static void a_client_that_goes_while_its_reply_is_held_back_leaves_nothing(void 
     (void)state;
 }
 
-static void a_shutdown_waits_for_a_reply_that_is_held_back(void **state)
+TEST("a shutdown waits for a reply that is held back")
 {
     struct weir_guesses *guesses;
     struct rig *rig = rig_open_guarded(&guesses);
@@ -396,23 +397,4 @@ static void a_shutdown_waits_for_a_reply_that_is_held_back(void **state)
     (void)state;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(late_answers_out_of_order_are_written_in_the_order_of_requests),
-        cmocka_unit_test(a_batch_waits_for_its_last_decision),
-        cmocka_unit_test(what_the_store_never_answers_is_settled_at_its_deadline),
-        cmocka_unit_test(a_client_that_goes_away_cancels_what_it_waits_for),
-        cmocka_unit_test(more_than_may_be_owed_waits_unread_and_nothing_is_lost),
-        cmocka_unit_test(when_all_decisions_are_at_the_store_connections_wait),
-        cmocka_unit_test(draining_waits_for_the_answer_and_closes_behind_it),
-        cmocka_unit_test(new_rules_hold_from_the_next_turn_and_old_decisions_keep_theirs),
-        cmocka_unit_test(what_is_read_once_there_are_new_rules_comes_under_them),
-        cmocka_unit_test(an_end_of_a_lease_waits_for_the_store_in_its_place),
-        cmocka_unit_test(a_lease_that_could_not_be_reported_is_ended),
-        cmocka_unit_test(what_follows_a_reply_that_is_held_back_waits_and_others_go_on),
-        cmocka_unit_test(a_client_that_goes_while_its_reply_is_held_back_leaves_nothing),
-        cmocka_unit_test(a_shutdown_waits_for_a_reply_that_is_held_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

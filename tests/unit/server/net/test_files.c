@@ -12,6 +12,7 @@
 
 #include "draw.h"
 #include "server/net/files.h"
+#include "test.h"
 
 static uint64_t needed(const struct weir_files *files, const struct weir_files_plan *plan)
 {
@@ -20,11 +21,10 @@ static uint64_t needed(const struct weir_files *files, const struct weir_files_p
            (uint64_t)files->admin_listeners * (plan->admin.max + plan->admin.refusals);
 }
 
-static void there_is_enough_for_everybody(void **state)
+TEST("there is enough for everybody")
 {
     const struct weir_files files = {1048576, 40, 2, 3, 1};
     struct weir_files_plan plan;
-    (void)state;
     assert_int_equal(weir_files_plan(&files, &plan), 0);
     assert_int_equal(plan.decisions.max, 2 * WEIR_CONNECTIONS_MAX);
     assert_int_equal(plan.decisions.refusals, WEIR_REFUSALS_MAX);
@@ -33,11 +33,10 @@ static void there_is_enough_for_everybody(void **state)
     assert_true(plan.full < files.limit);
 }
 
-static void few_files_are_shared_and_the_admin_listener_has_its_part(void **state)
+TEST("few files are shared and the admin listener has its part")
 {
     const struct weir_files files = {64, 36, 2, 1, 1};
     struct weir_files_plan plan;
-    (void)state;
     assert_int_equal(weir_files_plan(&files, &plan), 0);
     assert_int_equal(plan.admin.max, 3);
     assert_int_equal(plan.admin.refusals, 1);
@@ -45,30 +44,27 @@ static void few_files_are_shared_and_the_admin_listener_has_its_part(void **stat
     assert_int_equal(plan.decisions.refusals, 3);
 }
 
-static void without_a_limit_nothing_is_counted_over(void **state)
+TEST("without a limit nothing is counted over")
 {
     const struct weir_files files = {UINT64_MAX, 40, WEIR_WORKERS_MAX, 3, 2};
     struct weir_files_plan plan;
-    (void)state;
     assert_int_equal(weir_files_plan(&files, &plan), 0);
     assert_int_equal(plan.decisions.max, WEIR_WORKERS_MAX * WEIR_CONNECTIONS_MAX);
 }
 
-static void of_listeners_that_are_off_nothing_is_kept(void **state)
+TEST("of listeners that are off nothing is kept")
 {
     const struct weir_files files = {100, 40, 1, 0, 0};
     struct weir_files_plan plan;
-    (void)state;
     assert_int_equal(weir_files_plan(&files, &plan), 0);
     assert_int_equal(needed(&files, &plan), 40);
     assert_int_equal(plan.least, 40);
 }
 
-static void random_plans_fit_their_limit_and_waste_little(void **state)
+TEST("random plans fit their limit and waste little")
 {
     uint64_t random = 88172645463325252;
     unsigned refused = 0, tight = 0;
-    (void)state;
     for (int step = 0; step < 200000; step++) {
         (void)draw_next(&random);
         struct weir_files files = {.limit = (random >> 8) % (step % 2 ? 200 : 200000),
@@ -102,11 +98,10 @@ static void random_plans_fit_their_limit_and_waste_little(void **state)
     assert_true(refused > 1000 && tight > 1000);
 }
 
-static void files_that_are_open_are_counted(void **state)
+TEST("files that are open are counted")
 {
     uint32_t before = weir_files_count();
     int fds[2];
-    (void)state;
     assert_true(before >= 3);
     assert_int_equal(pipe(fds), 0);
     assert_int_equal(weir_files_count(), before + 2);
@@ -115,15 +110,4 @@ static void files_that_are_open_are_counted(void **state)
     assert_int_equal(weir_files_count(), before);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(there_is_enough_for_everybody),
-        cmocka_unit_test(few_files_are_shared_and_the_admin_listener_has_its_part),
-        cmocka_unit_test(without_a_limit_nothing_is_counted_over),
-        cmocka_unit_test(of_listeners_that_are_off_nothing_is_kept),
-        cmocka_unit_test(random_plans_fit_their_limit_and_waste_little),
-        cmocka_unit_test(files_that_are_open_are_counted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

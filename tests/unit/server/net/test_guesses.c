@@ -11,6 +11,7 @@
 
 #include "draw.h"
 #include "server/net/guesses.h"
+#include "test.h"
 
 #define START UINT64_C(1000000)
 
@@ -50,10 +51,9 @@ static struct weir_guess guess(uint32_t peer, uint64_t now_ms, bool right)
     return guess_from(&from, now_ms, right);
 }
 
-static void a_few_wrong_ones_are_answered_at_once_then_one_a_second(void **state)
+TEST_WITH(open_guesses, close_guesses, "a few wrong ones are answered at once then one a second")
 {
     uint32_t looked_at = 0;
-    (void)state;
     for (int i = 0; i <= WEIR_GUESSES_FREE; i++)
         assert_int_equal(guess(1, START, false).wait_ms, 0);
     for (uint32_t i = 1; i < WEIR_GUESS_WAIT_MS / WEIR_GUESS_MS; i++)
@@ -65,9 +65,8 @@ static void a_few_wrong_ones_are_answered_at_once_then_one_a_second(void **state
     assert_int_equal(guess(1, START + 120000, false).wait_ms, 0);
 }
 
-static void a_right_one_waits_as_long_as_a_wrong_one_and_costs_nothing(void **state)
+TEST_WITH(open_guesses, close_guesses, "a right one waits as long as a wrong one and costs nothing")
 {
-    (void)state;
     for (int i = 0; i < 1000; i++)
         assert_int_equal(guess(1, START, true).wait_ms, 0);
     for (int i = 0; i < 1000; i++) {
@@ -81,12 +80,11 @@ static void a_right_one_waits_as_long_as_a_wrong_one_and_costs_nothing(void **st
     assert_int_equal(guess(1, START + 1, true).wait_ms, WEIR_GUESS_WAIT_MS - 1);
 }
 
-static void others_do_not_wait(void **state)
+TEST_WITH(open_guesses, close_guesses, "others do not wait")
 {
     struct weir_address one = {.family = 6, .bytes = {0x20, 1, 0xd, 0xb8, 0, 0, 0, 1, 1}};
     struct weir_address neighbour = one, other = one;
     const struct weir_address local = {0};
-    (void)state;
     neighbour.bytes[15] = 9; /* of the same /64 */
     other.bytes[7] = 2;
     for (int i = 0; i < 100; i++)
@@ -98,9 +96,8 @@ static void others_do_not_wait(void **state)
     assert_int_equal(guess(1, START, true).wait_ms, 0);
 }
 
-static void the_log_tells_the_first_and_then_once_a_minute(void **state)
+TEST_WITH(open_guesses, close_guesses, "the log tells the first and then once a minute")
 {
-    (void)state;
     assert_int_equal(guess(1, START, false).reported, 1);
     for (uint64_t i = 1; i < 30; i++)
         assert_int_equal(guess(1, START + i * 2000, false).reported, 0);
@@ -110,9 +107,8 @@ static void the_log_tells_the_first_and_then_once_a_minute(void **state)
 }
 
 /* However many addresses guess: those in debt most are remembered. */
-static void a_flood_of_addresses_does_not_forgive_the_worst(void **state)
+TEST_WITH(open_guesses, close_guesses, "a flood of addresses does not forgive the worst")
 {
-    (void)state;
     for (int i = 0; i < 100; i++)
         (void)guess(1, START, false);
     for (uint32_t i = 2; i < 100 * WEIR_GUESSERS; i++)
@@ -120,12 +116,11 @@ static void a_flood_of_addresses_does_not_forgive_the_worst(void **state)
     assert_true(guess(1, START, false).refused);
 }
 
-static void random_guesses_are_answered_as_by_a_slow_model(void **state)
+TEST_WITH(open_guesses, close_guesses, "random guesses are answered as by a slow model")
 {
     enum { PEERS = 5 };
     uint64_t random = 88172645463325252, now_ms = START, until_ms[PEERS] = {0};
     uint32_t refused = 0, waited = 0;
-    (void)state;
     for (int step = 0; step < 200000; step++) {
         (void)draw_next(&random);
         now_ms += random % 3 ? 0 : (random >> 8) % 500;
@@ -161,11 +156,10 @@ static void *guess_often(void *context)
     return NULL;
 }
 
-static void an_address_has_one_count_on_all_threads(void **state)
+TEST_WITH(open_guesses, close_guesses, "an address has one count on all threads")
 {
     pthread_t threads[THREADS];
     uint32_t looked_at[THREADS] = {0}, sum = 0;
-    (void)state;
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, guess_often, &looked_at[i]), 0);
     for (int i = 0; i < THREADS; i++) {
@@ -175,17 +169,4 @@ static void an_address_has_one_count_on_all_threads(void **state)
     assert_int_equal(sum, WEIR_GUESSES_FREE + WEIR_GUESS_WAIT_MS / WEIR_GUESS_MS);
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_guesses, close_guesses)
-    const struct CMUnitTest tests[] = {
-        CASE(a_few_wrong_ones_are_answered_at_once_then_one_a_second),
-        CASE(a_right_one_waits_as_long_as_a_wrong_one_and_costs_nothing),
-        CASE(others_do_not_wait),
-        CASE(the_log_tells_the_first_and_then_once_a_minute),
-        CASE(a_flood_of_addresses_does_not_forgive_the_worst),
-        CASE(an_address_has_one_count_on_all_threads),
-        CASE(random_guesses_are_answered_as_by_a_slow_model),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "server/net/holds.h"
+#include "test.h"
 
 static uint32_t prefix_of(const char *text)
 {
@@ -17,12 +18,11 @@ static uint32_t prefix_of(const char *text)
     return weir_hold_prefix(&address);
 }
 
-static void a_prefix_has_eight_places(void **state)
+TEST("a prefix has eight places")
 {
     static struct weir_hold_places places;
     uint32_t one = prefix_of("192.0.2.1"), other = prefix_of("192.0.2.2");
     int taken[WEIR_HELD_PREFIX_MAX];
-    (void)state;
     for (int i = 0; i < WEIR_HELD_PREFIX_MAX; i++) {
         taken[i] = weir_hold_place_take(&places, one);
         assert_true(taken[i] >= 0);
@@ -36,10 +36,9 @@ static void a_prefix_has_eight_places(void **state)
     assert_int_equal(weir_hold_place_take(&places, one), -1);
 }
 
-static void delays_take_all_places_that_are_left(void **state)
+TEST("delays take all places that are left")
 {
     static struct weir_hold_places places;
-    (void)state;
     for (int i = 0; i < WEIR_HELD_MAX; i++)
         assert_int_equal(weir_hold_place_take(&places, WEIR_HOLD_DELAY), i);
     assert_int_equal(weir_hold_place_take(&places, WEIR_HOLD_DELAY), -1);
@@ -48,10 +47,9 @@ static void delays_take_all_places_that_are_left(void **state)
     assert_int_equal(weir_hold_place_take(&places, prefix_of("192.0.2.1")), 500);
 }
 
-static void a_prefix_is_an_address_or_a_64(void **state)
+TEST("a prefix is an address or a 64")
 {
     struct weir_address none = {0};
-    (void)state;
     assert_int_equal(prefix_of("2001:db8::1"), prefix_of("2001:db8::ffff:0:0:1"));
     assert_int_not_equal(prefix_of("2001:db8::1"), prefix_of("2001:db8:0:1::1"));
     assert_int_not_equal(prefix_of("192.0.2.1"), prefix_of("192.0.2.2"));
@@ -59,12 +57,4 @@ static void a_prefix_is_an_address_or_a_64(void **state)
     assert_int_not_equal(weir_hold_prefix(&none), WEIR_HOLD_DELAY);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_prefix_has_eight_places),
-        cmocka_unit_test(delays_take_all_places_that_are_left),
-        cmocka_unit_test(a_prefix_is_an_address_or_a_64),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -14,6 +14,7 @@
 
 #include "server/net/listener.h"
 #include "temporary.h"
+#include "test.h"
 
 static void check_parse(const char *text, enum weir_endpoint_kind kind, bool local,
                         const char *formatted)
@@ -29,7 +30,7 @@ static void check_parse(const char *text, enum weir_endpoint_kind kind, bool loc
         assert_int_equal(endpoint.local, local);
 }
 
-static void addresses_are_read_and_know_whether_others_can_reach_them(void **state)
+TEST("addresses are read and know whether others can reach them")
 {
     check_parse("off", WEIR_ENDPOINT_OFF, false, "off");
     check_parse("127.0.0.1:8080", WEIR_ENDPOINT_TCP, true, "127.0.0.1:8080");
@@ -44,7 +45,7 @@ static void addresses_are_read_and_know_whether_others_can_reach_them(void **sta
     check_parse("unix:/run/weir.sock", WEIR_ENDPOINT_UNIX, true, "unix:/run/weir.sock");
 }
 
-static void what_is_no_address_is_refused_with_a_reason(void **state)
+TEST("what is no address is refused with a reason")
 {
     static const char *const bad[] = {
         "",
@@ -85,7 +86,7 @@ static void close_all(const int *fds, unsigned count)
         close(fds[i]);
 }
 
-static void port_zero_becomes_one_port_for_all_sockets(void **state)
+TEST("port zero becomes one port for all sockets")
 {
     struct weir_endpoint endpoint;
     struct weir_reason reason;
@@ -102,7 +103,7 @@ static void port_zero_becomes_one_port_for_all_sockets(void **state)
     close_all(fds, 3);
 }
 
-static void a_port_that_others_listen_on_is_refused_though_they_share_it(void **state)
+TEST("a port that others listen on is refused though they share it")
 {
     struct weir_endpoint endpoint;
     struct weir_reason reason = {{0}};
@@ -115,7 +116,7 @@ static void a_port_that_others_listen_on_is_refused_though_they_share_it(void **
     close_all(first, 2);
 }
 
-static void a_unix_socket_is_taken_over_only_when_nobody_listens(void **state)
+TEST("a unix socket is taken over only when nobody listens")
 {
     char folder[TEMPORARY_MAX], text[128];
     struct weir_endpoint endpoint;
@@ -134,7 +135,7 @@ static void a_unix_socket_is_taken_over_only_when_nobody_listens(void **state)
     assert_int_equal(rmdir(folder), 0); /* the socket has gone */
 }
 
-static void what_is_no_socket_at_the_path_of_one_stays(void **state)
+TEST("what is no socket at the path of one stays")
 {
     char path[TEMPORARY_MAX], text[128];
     struct weir_endpoint endpoint;
@@ -148,15 +149,4 @@ static void what_is_no_socket_at_the_path_of_one_stays(void **state)
     temporary_remove(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(addresses_are_read_and_know_whether_others_can_reach_them),
-        cmocka_unit_test(what_is_no_address_is_refused_with_a_reason),
-        cmocka_unit_test(port_zero_becomes_one_port_for_all_sockets),
-        cmocka_unit_test(a_port_that_others_listen_on_is_refused_though_they_share_it),
-        cmocka_unit_test(a_unix_socket_is_taken_over_only_when_nobody_listens),
-        cmocka_unit_test(what_is_no_socket_at_the_path_of_one_stays),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

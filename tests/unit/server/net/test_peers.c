@@ -12,6 +12,7 @@
 
 #include "draw.h"
 #include "server/net/peers.h"
+#include "test.h"
 
 #define SECOND UINT64_C(1000000000)
 #define CONNECTIONS 64
@@ -58,11 +59,10 @@ static enum weir_peer_verdict take(const struct weir_peer_settings *settings, co
     return weir_peers_take(peers, settings, &peer, now_ns, places);
 }
 
-static void an_address_and_its_prefix_have_so_many_at_one_time(void **state)
+TEST_WITH(open_peers, close_peers, "an address and its prefix have so many at one time")
 {
     struct weir_peer_settings settings = settings_of(2, 3, 0, 0);
     struct weir_peer_places places[4];
-    (void)state;
     assert_int_equal(take(&settings, "192.0.2.1", 0, &places[0]), WEIR_PEER_ADMITTED);
     assert_int_equal(take(&settings, "192.0.2.1", 0, &places[1]), WEIR_PEER_ADMITTED);
     assert_int_equal(take(&settings, "192.0.2.1", 0, &places[2]), WEIR_PEER_ADDRESS);
@@ -76,11 +76,10 @@ static void an_address_and_its_prefix_have_so_many_at_one_time(void **state)
     assert_int_equal(take(&settings, "192.0.2.3", 0, &places[0]), WEIR_PEER_PREFIX);
 }
 
-static void an_ipv6_address_counts_by_its_64_and_its_48(void **state)
+TEST_WITH(open_peers, close_peers, "an ipv6 address counts by its 64 and its 48")
 {
     struct weir_peer_settings settings = settings_of(1, 2, 0, 0);
     struct weir_peer_places places;
-    (void)state;
     assert_int_equal(take(&settings, "2001:db8:0:1::1", 0, &places), WEIR_PEER_ADMITTED);
     assert_int_equal(take(&settings, "2001:db8:0:1::2", 0, &places), WEIR_PEER_ADDRESS);
     assert_int_equal(take(&settings, "2001:db8:0:2::1", 0, &places), WEIR_PEER_ADMITTED);
@@ -90,11 +89,10 @@ static void an_ipv6_address_counts_by_its_64_and_its_48(void **state)
     assert_int_equal(take(&settings, "32.1.13.184", 0, &places), WEIR_PEER_ADMITTED);
 }
 
-static void new_ones_come_at_the_rate_and_refused_ones_are_free(void **state)
+TEST_WITH(open_peers, close_peers, "new ones come at the rate and refused ones are free")
 {
     struct weir_peer_settings settings = settings_of(0, 0, 2, 3);
     struct weir_peer_places places;
-    (void)state;
     for (int i = 0; i < 3; i++) {
         assert_int_equal(take(&settings, "192.0.2.1", SECOND, &places), WEIR_PEER_ADMITTED);
         weir_peers_give(peers, &places); /* the pace is kept */
@@ -109,12 +107,11 @@ static void new_ones_come_at_the_rate_and_refused_ones_are_free(void **state)
     assert_int_equal(take(&settings, "192.0.2.1", SECOND + SECOND / 2, &places), WEIR_PEER_RATE);
 }
 
-static void remembered_paces_are_bounded_and_the_oldest_goes(void **state)
+TEST_WITH(open_peers, close_peers, "remembered paces are bounded and the oldest goes")
 {
     struct weir_peer_settings settings = settings_of(0, 0, 1, 1);
     struct weir_peer_places places;
     struct weir_address peer = {.family = 4};
-    (void)state;
     for (uint32_t i = 0; i < 3 * WEIR_PEERS_KEPT; i++) {
         uint32_t number = htonl(i);
         memcpy(peer.bytes, &number, 4);
@@ -154,7 +151,7 @@ static enum weir_peer_verdict judge(struct model *model, uint32_t i, uint64_t no
     return WEIR_PEER_ADMITTED;
 }
 
-static void any_order_is_as_in_a_slow_model(void **state)
+TEST_WITH(open_peers, close_peers, "any order is as in a slow model")
 {
     struct weir_peer_settings settings = settings_of(5, 12, 10, 4);
     struct model model = {{0}, {0}};
@@ -164,7 +161,6 @@ static void any_order_is_as_in_a_slow_model(void **state)
     } open[CONNECTIONS];
     uint32_t count = 0, verdicts[WEIR_PEER_VERDICTS] = {0};
     uint64_t now_ns = SECOND, seed = 1;
-    (void)state;
     for (int step = 0; step < 200000; step++) {
         now_ns += draw_below(&seed, SECOND / 400);
         if (draw_below(&seed, step % 2000 < 1000 ? 2 : 8) == 0 && count > 0) {
@@ -209,13 +205,12 @@ static void *churn(void *argument)
     return NULL;
 }
 
-static void threads_count_together(void **state)
+TEST_WITH(open_peers, close_peers, "threads count together")
 {
     pthread_t threads[THREADS];
     uint32_t admitted[THREADS] = {0}, sum = 0;
     struct weir_peer_settings settings = settings_of(1, 0, 0, 0);
     struct weir_peer_places places;
-    (void)state;
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, churn, &admitted[i]), 0);
     for (int i = 0; i < THREADS; i++) {
@@ -228,17 +223,4 @@ static void threads_count_together(void **state)
     assert_int_equal(take(&settings, "192.0.2.1", 0, &places), WEIR_PEER_ADDRESS);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_peers, close_peers)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(an_address_and_its_prefix_have_so_many_at_one_time),
-        TEST(an_ipv6_address_counts_by_its_64_and_its_48),
-        TEST(new_ones_come_at_the_rate_and_refused_ones_are_free),
-        TEST(remembered_paces_are_bounded_and_the_oldest_goes),
-        TEST(any_order_is_as_in_a_slow_model),
-        TEST(threads_count_together),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

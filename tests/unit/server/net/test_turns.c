@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "server/daemon/clock.h"
+#include "test.h"
 #include "worker_rig.h"
 
 #define GREEDY 8
@@ -86,7 +87,7 @@ static uint64_t longest_turn(struct rig *rig, const char *text, unsigned replies
     return longest;
 }
 
-static void long_batches_share_turns(void **state)
+TEST("long batches share turns")
 {
     struct rig *rig = open_at_once();
     char *text = batch_text(300, "");
@@ -96,7 +97,7 @@ static void long_batches_share_turns(void **state)
     rig_close(rig);
 }
 
-static void pipelined_requests_share_turns(void **state)
+TEST("pipelined requests share turns")
 {
     struct rig *rig = open_at_once();
     char *text = malloc(sizeof one * 250 + 1);
@@ -111,7 +112,7 @@ static void pipelined_requests_share_turns(void **state)
 
 /* The batches of all others are read; then one client asks, and is answered in the next turn but
  * one, before any batch is. */
-static void one_request_waits_for_a_turn_and_not_for_the_batches(void **state)
+TEST("one request waits for a turn and not for the batches")
 {
     struct rig *rig = open_at_once();
     int fds[GREEDY], fd = client_open(rig);
@@ -141,7 +142,7 @@ static void one_request_waits_for_a_turn_and_not_for_the_batches(void **state)
 }
 
 /* However far a batch has come when its client goes away, nothing of it is left. */
-static void a_client_may_leave_between_any_two_pieces(void **state)
+TEST("a client may leave between any two pieces")
 {
     char *text = batch_text(CHECKS, "");
     for (int steps = 0; steps < 12; steps++) {
@@ -175,7 +176,7 @@ static void a_client_may_leave_between_any_two_pieces(void **state)
     free(text);
 }
 
-static void an_error_in_the_last_piece_charges_nothing(void **state)
+TEST("an error in the last piece charges nothing")
 {
     struct rig *rig = open_at_once();
     char *text = batch_text(CHECKS - 1, ",{\"ip\":\"nowhere\"}");
@@ -193,7 +194,7 @@ static void an_error_in_the_last_piece_charges_nothing(void **state)
     rig_close(rig);
 }
 
-static void a_long_body_without_a_check_is_an_empty_array(void **state)
+TEST("a long body without a check is an empty array")
 {
     struct rig *rig = open_at_once();
     int fd = client_open(rig);
@@ -210,7 +211,7 @@ static void a_long_body_without_a_check_is_an_empty_array(void **state)
 }
 
 /* Replies keep their order, also behind a long batch whose decisions are at the store. */
-static void what_follows_a_long_batch_waits_for_it(void **state)
+TEST("what follows a long batch waits for it")
 {
     struct rig *rig = rig_open(api);
     char *text = batch_text(300, "");
@@ -233,16 +234,4 @@ static void what_follows_a_long_batch_waits_for_it(void **state)
     rig_close(rig);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(long_batches_share_turns),
-        cmocka_unit_test(pipelined_requests_share_turns),
-        cmocka_unit_test(one_request_waits_for_a_turn_and_not_for_the_batches),
-        cmocka_unit_test(a_client_may_leave_between_any_two_pieces),
-        cmocka_unit_test(an_error_in_the_last_piece_charges_nothing),
-        cmocka_unit_test(a_long_body_without_a_check_is_an_empty_array),
-        cmocka_unit_test(what_follows_a_long_batch_waits_for_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -12,6 +12,7 @@
 #include "core/bytes.h"
 #include "draw.h"
 #include "feature/penalties/server/ladder_memory.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 #define VALUES 300
@@ -105,7 +106,7 @@ static void sweep(uint64_t now_ns)
                 model[value][penalty].gone_ns = 0;
 }
 
-static void random_changes_agree_with_a_plain_table(void **state)
+TEST_WITH(open_memory, close_memory, "random changes agree with a plain table")
 {
     uint64_t random = 7, now_ns = S;
 
@@ -130,7 +131,7 @@ static void random_changes_agree_with_a_plain_table(void **state)
     }
 }
 
-static void names_are_bounded(void **state)
+TEST_WITH(open_memory, close_memory, "names are bounded")
 {
     struct weir_history_ladder ladder = {.kind = weir_bytes_of("user"),
                                          .value = weir_bytes_of("ada"),
@@ -148,13 +149,4 @@ static void names_are_bounded(void **state)
     assert_int_equal(weir_ladder_memory_add(&memory, &ladder), 0);
 }
 
-int main(void)
-{
-#define WITH_MEMORY(test) cmocka_unit_test_setup_teardown(test, open_memory, close_memory)
-    const struct CMUnitTest tests[] = {
-        WITH_MEMORY(random_changes_agree_with_a_plain_table),
-        WITH_MEMORY(names_are_bounded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

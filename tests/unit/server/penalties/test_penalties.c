@@ -12,6 +12,7 @@
 #include "feature/standing/rules/match.h"
 #include "rules_test.h"
 #include "temporary.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 #define START (UINT64_C(1700000000) * S)
@@ -255,7 +256,7 @@ static int level_of(const char *user, uint64_t now_ns, uint64_t *until_ns)
     return entry.level;
 }
 
-static void each_move_is_the_next_step_at_the_time_of_its_strike(void **state)
+TEST("each move is the next step at the time of its strike")
 {
     static const uint8_t levels[] = {WEIR_STANDING_WARNED, WEIR_STANDING_THROTTLED,
                                      WEIR_STANDING_SUSPENDED, WEIR_STANDING_SUSPENDED};
@@ -277,7 +278,7 @@ static void each_move_is_the_next_step_at_the_time_of_its_strike(void **state)
     close_world();
 }
 
-static void steps_are_forgiven_at_the_next_move(void **state)
+TEST("steps are forgiven at the next move")
 {
     uint64_t until_ns = 0;
 
@@ -297,7 +298,7 @@ static void steps_are_forgiven_at_the_next_move(void **state)
     close_world();
 }
 
-static void a_strike_puts_forgiveness_off_once_a_second(void **state)
+TEST("a strike puts forgiveness off once a second")
 {
     struct weir_ladder_state *ladder;
 
@@ -324,7 +325,7 @@ static void a_strike_puts_forgiveness_off_once_a_second(void **state)
     close_world();
 }
 
-static void a_burst_does_not_go_beyond_a_suspension(void **state)
+TEST("a burst does not go beyond a suspension")
 {
     uint64_t until_ns = 0;
 
@@ -339,7 +340,7 @@ static void a_burst_does_not_go_beyond_a_suspension(void **state)
     close_world();
 }
 
-static void with_strikes_while_suspended_it_does(void **state)
+TEST("with strikes while suspended it does")
 {
     uint64_t until_ns = 0;
 
@@ -353,7 +354,7 @@ static void with_strikes_while_suspended_it_does(void **state)
     close_world();
 }
 
-static void who_comes_second_computes_anew(void **state)
+TEST("who comes second computes anew")
 {
     open_world(RULES(BRUTE));
     world.fake.others = 3;
@@ -369,7 +370,7 @@ static void who_comes_second_computes_anew(void **state)
     close_world();
 }
 
-static void what_the_store_cannot_keep_is_in_force_all_the_same(void **state)
+TEST("what the store cannot keep is still in force")
 {
     open_world(RULES(BRUTE));
     strike("brute", "ann", START, true);
@@ -403,7 +404,7 @@ static void what_the_store_cannot_keep_is_in_force_all_the_same(void **state)
 }
 
 /* Until the store has refused it TRIES times: then the next strike moves. */
-static void a_move_that_is_given_up_gives_its_strike_back(void **state)
+TEST("a move that is given up gives its strike back")
 {
     open_world(RULES(BRUTE));
     world.fake.err = WEIR_ERR_STORE;
@@ -426,7 +427,7 @@ static void a_move_that_is_given_up_gives_its_strike_back(void **state)
 }
 
 /* They stay in the queue until there is memory to work on them. */
-static void moves_wait_for_memory(void **state)
+TEST("moves wait for memory")
 {
     open_world(RULES(BRUTE));
     strike("brute", "ann", START, true);
@@ -446,7 +447,7 @@ static void moves_wait_for_memory(void **state)
     close_world();
 }
 
-static void moves_that_a_stop_leaves_are_counted_as_lost(void **state)
+TEST("moves that a stop leaves are counted as lost")
 {
     open_world(RULES(BRUTE));
     world.fake.err = WEIR_ERR_STORE;
@@ -459,7 +460,7 @@ static void moves_that_a_stop_leaves_are_counted_as_lost(void **state)
     close_world();
 }
 
-static void a_full_queue_drops_strikes_and_leaves_room_for_moves(void **state)
+TEST("a full queue drops strikes and leaves room for moves")
 {
     const struct weir_penalties_stats *stats;
     unsigned strikes = 0, moves = 0;
@@ -606,7 +607,7 @@ static uint32_t flooded(uint8_t level, uint64_t now_ns)
 
 /* 40,000 networks come over the threshold faster than the loop runs: what finds no room comes again
  * with their next strike, and each of them is penalised once. */
-static void every_network_of_a_flood_is_penalised(void **state)
+TEST("every network of a flood is penalised")
 {
     static bool taken[FLOOD];
     const struct weir_penalties_stats *stats;
@@ -633,7 +634,7 @@ static void every_network_of_a_flood_is_penalised(void **state)
 }
 
 /* As many terms that stricter ones hide: each is back when they end. */
-static void every_term_of_a_flood_that_was_hidden_is_back(void **state)
+TEST("every term of a flood that was hidden is back")
 {
     open_flood();
     for (uint32_t penalty = 2; penalty-- > 0;)
@@ -665,7 +666,7 @@ static void set_network(const struct weir_standing_value *value, uint8_t level, 
         weir_standing_service_set(world.standing, value, &entry, (struct weir_bytes){"ada", 3}), 0);
 }
 
-static void a_penalty_does_not_lift_the_ban_of_an_operator_below_weir(void **state)
+TEST("a penalty does not lift the ban of an operator below weir")
 {
     const struct weir_standing_settings *settings;
     struct weir_standing_value value, inside;
@@ -707,7 +708,7 @@ static void a_penalty_does_not_lift_the_ban_of_an_operator_below_weir(void **sta
     "{name: mild, key: user, strikes: 1/h, ladder: [throttle 1h]}, "                               \
     "{name: harsh, key: user, strikes: 1/h, ladder: [suspend 10s]}"
 
-static void the_strictest_term_is_in_force_and_then_the_other(void **state)
+TEST("the strictest term is in force and then the other")
 {
     uint64_t until_ns = 0;
 
@@ -732,7 +733,7 @@ static void the_strictest_term_is_in_force_and_then_the_other(void **state)
     }
 }
 
-static void a_penalty_that_the_newest_rules_lack_moves_nothing(void **state)
+TEST("a penalty that the newest rules lack moves nothing")
 {
     struct weir_rules *old;
 
@@ -748,7 +749,7 @@ static void a_penalty_that_the_newest_rules_lack_moves_nothing(void **state)
     close_world();
 }
 
-static void a_filter_knows_what_was_added_and_little_else(void **state)
+TEST("a filter knows what was added and little else")
 {
     struct weir_known *known = calloc(1, sizeof *known);
     const struct weir_bytes name = {"brute", 5}, other = {"other", 5};
@@ -778,7 +779,7 @@ static void *strike_often(void *context)
     return NULL;
 }
 
-static void strikes_of_many_threads_move_each_value_in_order(void **state)
+TEST("strikes of many threads move each value in order")
 {
     static const char *const users[THREADS] = {"a", "b", "c", "d"};
     const struct weir_penalty_count *count;
@@ -836,7 +837,7 @@ static void expect_moves(unsigned moves, unsigned step, unsigned lost)
 }
 
 /* Over Redis, which has the entry in force on all nodes once it makes the change. */
-static void a_change_without_an_answer_is_settled_by_a_look(void **state)
+TEST("a change without an answer is settled by a look")
 {
     for (int made = 0; made < 2; made++) {
         open_world(RULES(BRUTE));
@@ -858,7 +859,7 @@ static void a_change_without_an_answer_is_settled_by_a_look(void **state)
     }
 }
 
-static void a_change_that_never_gets_an_answer_is_given_up(void **state)
+TEST("a change that never gets an answer is given up")
 {
     open_world(RULES(BRUTE));
     world.standing->sharing = (void *)&world;
@@ -878,7 +879,7 @@ static void a_change_that_never_gets_an_answer_is_given_up(void **state)
     close_world();
 }
 
-static void a_change_that_others_came_after_is_not_made_twice(void **state)
+TEST("a change that others came after is not made twice")
 {
     open_world(RULES(BRUTE));
     world.standing->sharing = (void *)&world;
@@ -893,7 +894,7 @@ static void a_change_that_others_came_after_is_not_made_twice(void **state)
 }
 
 /* A worker that still has the rules of before a reload. */
-static void a_strike_by_old_rules_counts_for_the_penalty_of_its_name(void **state)
+TEST("a strike by old rules counts for the penalty of its name")
 {
     struct weir_rules *old;
 
@@ -927,7 +928,7 @@ static void reload(const char *penalties)
 }
 
 /* Sixteen new names with every reload: those of the newest rules always have their own counters. */
-static void renamed_penalties_begin_at_nothing(void **state)
+TEST("renamed penalties begin at nothing")
 {
     char text[2048], name[16];
 
@@ -950,32 +951,4 @@ static void renamed_penalties_begin_at_nothing(void **state)
     close_world();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_move_is_the_next_step_at_the_time_of_its_strike),
-        cmocka_unit_test(steps_are_forgiven_at_the_next_move),
-        cmocka_unit_test(a_strike_puts_forgiveness_off_once_a_second),
-        cmocka_unit_test(a_burst_does_not_go_beyond_a_suspension),
-        cmocka_unit_test(with_strikes_while_suspended_it_does),
-        cmocka_unit_test(who_comes_second_computes_anew),
-        cmocka_unit_test(a_change_without_an_answer_is_settled_by_a_look),
-        cmocka_unit_test(a_change_that_never_gets_an_answer_is_given_up),
-        cmocka_unit_test(a_change_that_others_came_after_is_not_made_twice),
-        cmocka_unit_test(a_strike_by_old_rules_counts_for_the_penalty_of_its_name),
-        cmocka_unit_test(renamed_penalties_begin_at_nothing),
-        cmocka_unit_test(what_the_store_cannot_keep_is_in_force_all_the_same),
-        cmocka_unit_test(a_move_that_is_given_up_gives_its_strike_back),
-        cmocka_unit_test(moves_wait_for_memory),
-        cmocka_unit_test(moves_that_a_stop_leaves_are_counted_as_lost),
-        cmocka_unit_test(a_full_queue_drops_strikes_and_leaves_room_for_moves),
-        cmocka_unit_test(every_network_of_a_flood_is_penalised),
-        cmocka_unit_test(every_term_of_a_flood_that_was_hidden_is_back),
-        cmocka_unit_test(the_strictest_term_is_in_force_and_then_the_other),
-        cmocka_unit_test(a_penalty_does_not_lift_the_ban_of_an_operator_below_weir),
-        cmocka_unit_test(a_penalty_that_the_newest_rules_lack_moves_nothing),
-        cmocka_unit_test(a_filter_knows_what_was_added_and_little_else),
-        cmocka_unit_test(strikes_of_many_threads_move_each_value_in_order),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -4,6 +4,7 @@
 #include "feature/penalties/server/work.h"
 #include "rules_test.h"
 #include "temporary.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 #define NOW (UINT64_C(1700000000) * S)
@@ -90,7 +91,7 @@ static uint64_t strikes(unsigned penalty)
     return weir_penalties_count(world.ring.penalties, name)->strikes;
 }
 
-static void a_strike_of_each_kind_is_taken(void **state)
+TEST_WITH(setup, teardown, "a strike of each kind is taken")
 {
     struct weir_ring_strike user = strike_of(0, "ada"), network = strike_of(1, ""),
                             key = strike_of(2, "sha256:0123456789abcdef0123456789abcdef0123456789"
@@ -106,7 +107,7 @@ static void a_strike_of_each_kind_is_taken(void **state)
     assert_int_equal(weir_penalties_ring_lost(&world.ring), 0);
 }
 
-static void what_is_no_value_of_the_kind_is_refused_and_counted(void **state)
+TEST_WITH(setup, teardown, "what is no value of the kind is refused and counted")
 {
     struct weir_ring_strike strike = strike_of(0, "");
     uint64_t refused = 0;
@@ -130,7 +131,7 @@ static void what_is_no_value_of_the_kind_is_refused_and_counted(void **state)
 }
 
 /* One that moves nothing is lost and counted once, where the queue is full. */
-static void only_a_move_waits_in_the_ring_for_room(void **state)
+TEST_WITH(setup, teardown, "only a move waits in the ring for room")
 {
     static const uint64_t none[2] = {0, 0};
     struct weir_penalties *penalties = world.ring.penalties;
@@ -153,7 +154,7 @@ static void only_a_move_waits_in_the_ring_for_room(void **state)
     assert_int_equal(stats->deferred, 1);
 }
 
-static void a_change_of_a_penalty_changes_its_print(void **state)
+TEST_WITH(setup, teardown, "a change of a penalty changes its print")
 {
     static const char *const forms[] = {
         "{name: a, key: user, strikes: 1/h, ladder: [warn 1h]}",
@@ -187,15 +188,4 @@ static void a_change_of_a_penalty_changes_its_print(void **state)
     world.rules = first;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_strike_of_each_kind_is_taken),
-        TEST(what_is_no_value_of_the_kind_is_refused_and_counted),
-        TEST(only_a_move_waits_in_the_ring_for_room),
-        TEST(a_change_of_a_penalty_changes_its_print),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -12,6 +12,7 @@
 
 #include "draw.h"
 #include "feature/reserve/server/reservations.h"
+#include "test.h"
 
 #define SECOND UINT64_C(1000000000)
 #define START (UINT64_C(1700000000) * SECOND)
@@ -68,10 +69,9 @@ static uint64_t due(uint64_t now_ns)
     return id;
 }
 
-static void what_is_due_is_reported_again_until_it_is_removed(void **state)
+TEST_WITH(open_list, close_list, "what is due is reported again until it is removed")
 {
     uint64_t now_ns = START + SECOND;
-    (void)state;
     add(7, now_ns);
     assert_int_equal(due(now_ns - 1), 0);
     for (int i = 0; i < 5; i++) {
@@ -85,9 +85,8 @@ static void what_is_due_is_reported_again_until_it_is_removed(void **state)
     assert_int_equal(weir_reservations_count(list), 0);
 }
 
-static void an_hour_after_its_end_it_is_reported_for_the_last_time(void **state)
+TEST_WITH(open_list, close_list, "an hour after its end it is reported for the last time")
 {
-    (void)state;
     add(7, START);
     assert_int_equal(due(START + WEIR_RESERVATION_LIFE_MAX_NS - 1), 7);
     assert_int_equal(weir_reservations_count(list), 1);
@@ -96,9 +95,8 @@ static void an_hour_after_its_end_it_is_reported_for_the_last_time(void **state)
 }
 
 /* So that a store that is away for long keeps no new ones out. */
-static void while_more_than_half_of_the_room_is_used_each_is_reported_once(void **state)
+TEST_WITH(open_list, close_list, "while more than half of the room is used each is reported once")
 {
-    (void)state;
     for (uint64_t id = 1; id <= ROOM; id++)
         add(id, START);
     uint32_t place;
@@ -109,10 +107,9 @@ static void while_more_than_half_of_the_room_is_used_each_is_reported_once(void 
     assert_int_equal(weir_reservations_count(list), ROOM / 2);
 }
 
-static void claimed_room_that_is_not_used_is_given_back(void **state)
+TEST_WITH(open_list, close_list, "claimed room that is not used is given back")
 {
     uint32_t places[ROOM], none;
-    (void)state;
     for (int i = 0; i < ROOM; i++)
         assert_int_equal(claim(&places[i]), WEIR_RESERVATIONS_CLAIMED);
     assert_int_equal(claim(&none), WEIR_RESERVATIONS_FULL);
@@ -124,11 +121,10 @@ static void claimed_room_that_is_not_used_is_given_back(void **state)
     assert_int_equal(weir_reservations_count(list), 0);
 }
 
-static void a_caller_holds_as_many_places_as_are_free_at_most(void **state)
+TEST_WITH(open_list, close_list, "a caller holds as many places as are free at most")
 {
     uint32_t places[ROOM], place;
     int held = 0;
-    (void)state;
     while (weir_reservations_claim(list, 1, &places[held]) == WEIR_RESERVATIONS_CLAIMED)
         held++;
     assert_int_equal(held, ROOM / 2);
@@ -146,10 +142,9 @@ static void a_caller_holds_as_many_places_as_are_free_at_most(void **state)
     assert_int_equal(weir_reservations_refused(list, WEIR_RESERVATIONS_FULL), 0);
 }
 
-static void whose_a_place_is_may_turn_out_later(void **state)
+TEST_WITH(open_list, close_list, "whose a place is may turn out later")
 {
     uint32_t place;
-    (void)state;
     for (uint64_t id = 1; id <= ROOM / 2; id++) {
         assert_int_equal(weir_reservations_claim(list, 1, &place), WEIR_RESERVATIONS_CLAIMED);
         weir_reservations_add(list, place, 2, id, START, (struct weir_bytes){"token", 5});
@@ -158,7 +153,7 @@ static void whose_a_place_is_may_turn_out_later(void **state)
     assert_int_equal(weir_reservations_claim(list, 1, &place), WEIR_RESERVATIONS_CLAIMED);
 }
 
-static void random_orders_are_those_of_a_slow_model(void **state)
+TEST_WITH(open_list, close_list, "random orders are those of a slow model")
 {
     static struct {
         uint64_t id, ends_at_ns, given_up_ns, caller;
@@ -166,7 +161,6 @@ static void random_orders_are_those_of_a_slow_model(void **state)
     uint64_t random = 88172645463325252, now_ns = START, result = 0, again = 0, gone = 0,
              refused = 0;
     uint32_t count = 0;
-    (void)state;
     for (uint64_t step = 1; step <= STEPS; step++) {
         (void)draw_next(&random);
         now_ns += random % 7 == 0 ? random % (3 * SECOND) : 0;
@@ -246,10 +240,9 @@ static void *reserve_often(void *context)
     return NULL;
 }
 
-static void nothing_is_lost_on_several_threads(void **state)
+TEST_WITH(open_list, close_list, "nothing is lost on several threads")
 {
     pthread_t threads[THREADS];
-    (void)state;
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, reserve_often, (void *)(i + 1)), 0);
     for (int i = 0; i < THREADS; i++)
@@ -264,18 +257,4 @@ static void nothing_is_lost_on_several_threads(void **state)
     assert_int_equal(held, ROOM / 2); /* nothing is held in anybody's name either */
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_list, close_list)
-    const struct CMUnitTest tests[] = {
-        CASE(what_is_due_is_reported_again_until_it_is_removed),
-        CASE(an_hour_after_its_end_it_is_reported_for_the_last_time),
-        CASE(while_more_than_half_of_the_room_is_used_each_is_reported_once),
-        CASE(claimed_room_that_is_not_used_is_given_back),
-        CASE(a_caller_holds_as_many_places_as_are_free_at_most),
-        CASE(whose_a_place_is_may_turn_out_later),
-        CASE(nothing_is_lost_on_several_threads),
-        CASE(random_orders_are_those_of_a_slow_model),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -10,10 +10,11 @@
 #include <cmocka.h>
 
 #include "redis_steps.h"
+#include "test.h"
 
 /* The harness starts 1,700,000,000.123 s after the epoch. */
 
-static void a_window_begins_with_its_first_hit(void **state)
+TEST_WITH(open_harness, close_harness, "a window begins with its first hit")
 {
     static const struct step steps[] = {
         {0, "INCREX w BYINT 3 UBOUND 10 EX 10 ENX", "3 3"},
@@ -31,7 +32,7 @@ static void a_window_begins_with_its_first_hit(void **state)
 }
 
 /* The examples of Redis' documentation. */
-static void the_documented_examples_are_answered_as_documented(void **state)
+TEST_WITH(open_harness, close_harness, "the documented examples are answered as documented")
 {
     static const struct step steps[] = {
         {0, "INCREX k", "1 1"},
@@ -59,7 +60,7 @@ static void the_documented_examples_are_answered_as_documented(void **state)
     RUN(steps);
 }
 
-static void what_is_declined_changes_neither_count_nor_end(void **state)
+TEST_WITH(open_harness, close_harness, "what is declined changes neither count nor end")
 {
     static const struct step steps[] = {
         {0, "INCREX none BYINT 6 UBOUND 5 EX 10", "0 0"},
@@ -78,7 +79,7 @@ static void what_is_declined_changes_neither_count_nor_end(void **state)
     RUN(steps);
 }
 
-static void a_saturated_sum_is_the_bound_and_its_end_is_set(void **state)
+TEST_WITH(open_harness, close_harness, "a saturated sum is the bound and its end is set")
 {
     static const struct step steps[] = {
         {0, "INCREX k BYINT 7 UBOUND 5 SATURATE EX 10", "5 5"},
@@ -103,7 +104,7 @@ static void a_saturated_sum_is_the_bound_and_its_end_is_set(void **state)
 }
 
 /* What Redis 8.8 makes of values that are beyond a bound already, and of bounds that are met. */
-static void a_value_beyond_a_bound_may_come_back(void **state)
+TEST_WITH(open_harness, close_harness, "a value beyond a bound may come back")
 {
     static const struct step steps[] = {
         {0, "SET k 50", "OK"},
@@ -124,7 +125,7 @@ static void a_value_beyond_a_bound_may_come_back(void **state)
     RUN(steps);
 }
 
-static void an_end_may_be_a_time(void **state)
+TEST_WITH(open_harness, close_harness, "an end may be a time")
 {
     static const struct step steps[] = {
         {0, "INCREX k EXAT 1700000010", "1 1"},
@@ -142,7 +143,7 @@ static void an_end_may_be_a_time(void **state)
     RUN(steps);
 }
 
-static void wrong_options_are_refused_as_redis_refuses_them(void **state)
+TEST_WITH(open_harness, close_harness, "wrong options are refused as redis refuses them")
 {
     static const char *const syntax[] = {"BYINT 1 BYINT 2",
                                          "LBOUND 0 LBOUND 1",
@@ -183,7 +184,7 @@ static void wrong_options_are_refused_as_redis_refuses_them(void **state)
     RUN(steps);
 }
 
-static void a_counter_and_a_bucket_of_one_name_are_one_key(void **state)
+TEST_WITH(open_harness, close_harness, "a counter and a bucket of one name are one key")
 {
     static const struct step steps[] = {
         {0, "INCREX k UBOUND 5 EX 10 ENX", "1 1"},
@@ -198,7 +199,7 @@ static void a_counter_and_a_bucket_of_one_name_are_one_key(void **state)
     RUN(steps);
 }
 
-static void all_limits_are_charged_or_none_is(void **state)
+TEST_WITH(open_harness, close_harness, "all limits are charged or none is")
 {
     static const struct step steps[] = {
         {0, "WEIR.CHECKALL 2 a 4 1 1 2 b 1 1 60 1",
@@ -215,7 +216,7 @@ static void all_limits_are_charged_or_none_is(void **state)
     RUN(steps);
 }
 
-static void checkall_names_what_is_wrong_and_charges_nothing(void **state)
+TEST_WITH(open_harness, close_harness, "checkall names what is wrong and charges nothing")
 {
     static const struct step steps[] = {
         {0, "WEIR.CHECKALL", "-ERR wrong number of arguments for 'weir.checkall' command"},
@@ -236,7 +237,7 @@ static void checkall_names_what_is_wrong_and_charges_nothing(void **state)
     assert_int_equal(((struct redis_harness *)*state)->state.taken, 0);
 }
 
-static void thirty_two_limits_are_one_decision(void **state)
+TEST_WITH(open_harness, close_harness, "thirty two limits are one decision")
 {
     char command[2048];
     size_t used = (size_t)snprintf(command, sizeof command, "WEIR.CHECKALL 32");
@@ -248,21 +249,4 @@ static void thirty_two_limits_are_one_decision(void **state)
     assert_string_equal(redis_harness_ask(*state, 0, "CL.THROTTLE k31 31 1 1 0"), "0 32 31 -1 1");
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_harness, close_harness)
-    const struct CMUnitTest tests[] = {
-        CASE(a_window_begins_with_its_first_hit),
-        CASE(the_documented_examples_are_answered_as_documented),
-        CASE(what_is_declined_changes_neither_count_nor_end),
-        CASE(a_saturated_sum_is_the_bound_and_its_end_is_set),
-        CASE(a_value_beyond_a_bound_may_come_back),
-        CASE(an_end_may_be_a_time),
-        CASE(wrong_options_are_refused_as_redis_refuses_them),
-        CASE(a_counter_and_a_bucket_of_one_name_are_one_key),
-        CASE(all_limits_are_charged_or_none_is),
-        CASE(checkall_names_what_is_wrong_and_charges_nothing),
-        CASE(thirty_two_limits_are_one_decision),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

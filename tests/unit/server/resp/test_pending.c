@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "test.h"
 #include "worker_rig.h"
 
 static const char *const rules = "version: 1\n"
@@ -33,7 +34,7 @@ static void run_until_size(struct rig *rig, int fd, size_t size)
     }
 }
 
-static void replies_keep_the_order_of_the_commands(void **state)
+TEST("replies keep the order of the commands")
 {
     struct rig *rig = rig_open_redis(rules);
     int fd = client_open(rig);
@@ -55,7 +56,7 @@ static void replies_keep_the_order_of_the_commands(void **state)
     rig_close(rig);
 }
 
-static void the_store_is_given_texts_that_tell_keys_apart(void **state)
+TEST("the store is given texts that tell keys apart")
 {
     struct rig *rig = rig_open_redis(rules);
     int fd = client_open(rig);
@@ -85,7 +86,7 @@ static void the_store_is_given_texts_that_tell_keys_apart(void **state)
     rig_close(rig);
 }
 
-static void the_failure_of_the_store_is_an_error_of_the_operation(void **state)
+TEST("the failure of the store is an error of the operation")
 {
     struct rig *rig = rig_open_redis(rules);
     int fd = client_open(rig);
@@ -101,7 +102,7 @@ static void the_failure_of_the_store_is_an_error_of_the_operation(void **state)
 }
 
 /* More keys than one decision takes. */
-static void many_keys_are_one_reply(void **state)
+TEST("many keys are one reply")
 {
     struct rig *rig = rig_open_redis(rules);
     int fd = client_open(rig);
@@ -132,7 +133,7 @@ static void many_keys_are_one_reply(void **state)
     rig_close(rig);
 }
 
-static void a_client_that_goes_away_leaves_nothing_but_what_it_asked_to_forget(void **state)
+TEST("a client that goes away leaves nothing but what it asked to forget")
 {
     struct rig *rig = rig_open_redis(rules);
     int fd = client_open(rig);
@@ -147,14 +148,4 @@ static void a_client_that_goes_away_leaves_nothing_but_what_it_asked_to_forget(v
     rig_close(rig);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(replies_keep_the_order_of_the_commands),
-        cmocka_unit_test(the_store_is_given_texts_that_tell_keys_apart),
-        cmocka_unit_test(the_failure_of_the_store_is_an_error_of_the_operation),
-        cmocka_unit_test(many_keys_are_one_reply),
-        cmocka_unit_test(a_client_that_goes_away_leaves_nothing_but_what_it_asked_to_forget),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

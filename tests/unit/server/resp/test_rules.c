@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "redis_steps.h"
+#include "test.h"
 
 static const char rules[] = "version: 1\n"
                             "plans:\n"
@@ -43,7 +44,7 @@ static int open_with_rules(void **state)
 /* 38 s of the minute are left at the start. */
 #define LOGIN "login fixed_window "
 
-static void a_request_is_decided_under_the_rules(void **state)
+TEST_WITH(open_with_rules, close_harness, "a request is decided under the rules")
 {
     static const struct step steps[] = {
         {0, "WEIR.CHECK method POST path /login ip 192.0.2.1",
@@ -81,7 +82,7 @@ static void a_request_is_decided_under_the_rules(void **state)
     }
 }
 
-static void the_reply_is_a_flat_array_or_a_map(void **state)
+TEST_WITH(open_with_rules, close_harness, "the reply is a flat array or a map")
 {
     static const char check[] = "WEIR.CHECK path /api/x user u\r\n";
     assert_string_equal(
@@ -111,7 +112,7 @@ static int remaining(struct redis_harness *harness, uint64_t t_ms, const char *c
     return atoi(at + 10);
 }
 
-static void peeking_charges_nothing(void **state)
+TEST_WITH(open_with_rules, close_harness, "peeking charges nothing")
 {
     assert_int_equal(remaining(*state, 0, "WEIR.PEEK path /api/x user u COST 2"), 2);
     assert_int_equal(remaining(*state, 0, "WEIR.CHECK path /api/x user u DRYRUN"), 2);
@@ -119,7 +120,7 @@ static void peeking_charges_nothing(void **state)
     assert_int_equal(remaining(*state, 0, "WEIR.CHECK path /api/x user u"), 1);
 }
 
-static void a_refund_goes_to_what_was_charged(void **state)
+TEST_WITH(open_with_rules, close_harness, "a refund goes to what was charged")
 {
     static const char post[] = "WEIR.PEEK method POST path /login ip 192.0.2.1";
     redis_harness_ask(*state, 0, "WEIR.CHECK method POST path /login ip 192.0.2.1 COST 3");
@@ -138,7 +139,7 @@ static void a_refund_goes_to_what_was_charged(void **state)
         2);
 }
 
-static void a_reset_forgets_what_a_request_has_used(void **state)
+TEST_WITH(open_with_rules, close_harness, "a reset forgets what a request has used")
 {
     redis_harness_ask(*state, 0, "WEIR.CHECK path /api/x user u COST 2");
     assert_int_equal(remaining(*state, 0, "WEIR.PEEK path /api/x user u"), 0);
@@ -147,7 +148,7 @@ static void a_reset_forgets_what_a_request_has_used(void **state)
     assert_int_equal(remaining(*state, 0, "WEIR.PEEK path /api/x user u"), 2);
 }
 
-static void a_lease_is_given_and_ended(void **state)
+TEST_WITH(open_with_rules, close_harness, "a lease is given and ended")
 {
     char command[1200];
     const char *reply = redis_harness_ask(*state, 0, "WEIR.CHECK path /seat header.X-Room r");
@@ -164,7 +165,7 @@ static void a_lease_is_given_and_ended(void **state)
                         "allowed 1", 9);
 }
 
-static void who_somebody_is_only_a_trusted_caller_may_say(void **state)
+TEST_WITH(open_with_rules, close_harness, "who somebody is only a trusted caller may say")
 {
     struct redis_harness *harness = *state;
     assert_non_null(
@@ -174,7 +175,7 @@ static void who_somebody_is_only_a_trusted_caller_may_say(void **state)
         strstr(redis_harness_ask(harness, 0, "WEIR.PEEK path /api/x user u plan pro"), "limit 50"));
 }
 
-static void what_is_wrong_is_named(void **state)
+TEST_WITH(open_with_rules, close_harness, "what is wrong is named")
 {
     static const struct step steps[] = {
         {0, "WEIR.CHECK method", "-ERR method has no value"},
@@ -193,18 +194,4 @@ static void what_is_wrong_is_named(void **state)
     assert_int_equal(((struct redis_harness *)*state)->state.taken, 0);
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_rules, close_harness)
-    const struct CMUnitTest tests[] = {
-        CASE(a_request_is_decided_under_the_rules),
-        CASE(the_reply_is_a_flat_array_or_a_map),
-        CASE(peeking_charges_nothing),
-        CASE(a_refund_goes_to_what_was_charged),
-        CASE(a_reset_forgets_what_a_request_has_used),
-        CASE(a_lease_is_given_and_ended),
-        CASE(who_somebody_is_only_a_trusted_caller_may_say),
-        CASE(what_is_wrong_is_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -11,6 +11,7 @@
 
 #include "redis_steps.h"
 #include "server/resp/script/known.h"
+#include "test.h"
 
 struct call {
     uint64_t t_ms;
@@ -41,7 +42,7 @@ static void run_calls(struct redis_harness *harness, const struct call *calls, s
 }
 #define RUN_CALLS(calls) run_calls(*state, (calls), sizeof(calls) / sizeof *(calls))
 
-static void hashes_are_in_order(void **state)
+TEST("hashes are in order")
 {
     bool seen[WEIR_SCRIPTS] = {false};
     for (unsigned i = 0; i < weir_known_script_count; i++) {
@@ -53,7 +54,7 @@ static void hashes_are_in_order(void **state)
         assert_true(seen[i]);
 }
 
-static void windows_begin_with_their_first_hit(void **state)
+TEST_WITH(open_harness, close_harness, "windows begin with their first hit")
 {
     static const struct call calls[] = {
         {0, WEIR_SCRIPT_INCREMENT_NEW, "1 a 3 10", "3 10000"},
@@ -79,7 +80,7 @@ static void windows_begin_with_their_first_hit(void **state)
     RUN_CALLS(calls);
 }
 
-static void windows_slide(void **state)
+TEST_WITH(open_harness, close_harness, "windows slide")
 {
     /* 10 within 10 s. At 10 s the count moves to the window before, of which 100 % are left. */
     static const struct call calls[] = {
@@ -95,7 +96,7 @@ static void windows_slide(void **state)
 }
 
 /* The windows are those of the clock. The harness begins 20.123 s after one of 60 s did. */
-static void two_windows_count_what_their_version_counts(void **state)
+TEST_WITH(open_harness, close_harness, "two windows count what their version counts")
 {
     static const struct call calls[] = {
         {0, WEIR_SCRIPT_TWO_WINDOWS, "2 a b 60 2 2 0", "nil 2 0"},
@@ -113,7 +114,7 @@ static void two_windows_count_what_their_version_counts(void **state)
     RUN_CALLS(calls);
 }
 
-static void a_counter_without_an_end_is_what_the_version_makes_of_it(void **state)
+TEST_WITH(open_harness, close_harness, "a counter without an end is what the version makes of it")
 {
     static const struct step counters[] = {
         {0, "SET a 5", "OK"}, {0, "SET b 5", "OK"}, {0, "SET c 5", "OK"}, {0, "SET d 5", "OK"}};
@@ -130,7 +131,7 @@ static void a_counter_without_an_end_is_what_the_version_makes_of_it(void **stat
     RUN_CALLS(calls);
 }
 
-static void a_value_is_swapped_for_the_one_that_was_seen(void **state)
+TEST_WITH(open_harness, close_harness, "a value is swapped for the one that was seen")
 {
     static const struct call calls[] = {
         {0, WEIR_SCRIPT_SWAP, "1 s 1 2 60", "-key does not exist"},
@@ -142,7 +143,7 @@ static void a_value_is_swapped_for_the_one_that_was_seen(void **state)
     RUN_CALLS(calls);
 }
 
-static void buckets_are_exact(void **state)
+TEST_WITH(open_harness, close_harness, "buckets are exact")
 {
     /* Ten per minute, ten at once: one in six seconds. */
     static const struct call calls[] = {
@@ -169,7 +170,7 @@ static void buckets_are_exact(void **state)
     RUN_CALLS(calls);
 }
 
-static void a_log_moves(void **state)
+TEST_WITH(open_harness, close_harness, "a log moves")
 {
     static const struct call calls[] = {
         {0, WEIR_SCRIPT_MOVING_COUNT, "1 m 0 5", "nil"},
@@ -186,7 +187,7 @@ static void a_log_moves(void **state)
     assert_non_null(strstr(reply, " 5"));
 }
 
-static void what_laravel_asks(void **state)
+TEST_WITH(open_harness, close_harness, "what laravel asks")
 {
     static const struct call calls[] = {
         {0, WEIR_SCRIPT_LARAVEL_ADD, "1 l 0 60", "OK"},
@@ -213,7 +214,7 @@ static void what_laravel_asks(void **state)
     assert_int_equal(remaining, -1);
 }
 
-static void what_fastify_counts(void **state)
+TEST_WITH(open_harness, close_harness, "what fastify counts")
 {
     static const struct call calls[] = {
         {0, WEIR_SCRIPT_FASTIFY_READ, "1 a", "0 0"},
@@ -243,7 +244,7 @@ static void what_fastify_counts(void **state)
     assert_string_equal(redis_harness_ask(*state, 700, command), "91 31622400000");
 }
 
-static void what_nest_blocks(void **state)
+TEST_WITH(open_harness, close_harness, "what nest blocks")
 {
     static const struct call calls[] = {
         {0, WEIR_SCRIPT_NEST, "2 h b default 1000 2 5000", "1 1000 0 0"},
@@ -256,7 +257,7 @@ static void what_nest_blocks(void **state)
     RUN_CALLS(calls);
 }
 
-static void what_fastapi_limiter_waits(void **state)
+TEST_WITH(open_harness, close_harness, "what fastapi limiter waits")
 {
     static const struct call calls[] = {
         {0, WEIR_SCRIPT_FASTAPI, "1 a 2 1000", "0"},
@@ -268,7 +269,7 @@ static void what_fastapi_limiter_waits(void **state)
 }
 
 /* Seconds since 1970: the harness begins at 1,700,000,000.123. */
-static void what_koa_remains(void **state)
+TEST_WITH(open_harness, close_harness, "what koa remains")
 {
     static const struct call calls[] = {
         {0, WEIR_SCRIPT_KOA, "1 a 9.5 10000 2 1", "2 1700000000 2"},
@@ -283,7 +284,7 @@ static void what_koa_remains(void **state)
     RUN_CALLS(calls);
 }
 
-static void all_rates_of_pyrate_are_charged_or_none(void **state)
+TEST_WITH(open_harness, close_harness, "all rates of pyrate are charged or none")
 {
     /* 2 in 1 s and 3 in 10 s. The client's clock is far away. */
     static const struct call calls[] = {
@@ -311,7 +312,7 @@ static void all_rates_of_pyrate_are_charged_or_none(void **state)
 }
 
 /* 2 in 1 s and 3 in 10 s. The clock is at 1,700,000,000.123 s at first. */
-static void fixed_windows_of_pyrate_are_those_that_the_client_names(void **state)
+TEST_WITH(open_harness, close_harness, "fixed windows of pyrate are those that the client names")
 {
 #define FIXED(t_ms, now, weight, second, ten_seconds, reply)                                       \
     {                                                                                              \
@@ -366,7 +367,7 @@ static void fixed_windows_of_pyrate_are_those_that_the_client_names(void **state
 }
 
 /* Its first window may be any that began then; what the second tells is how long both are. */
-static void a_fixed_window_of_pyrate_outlives_its_counter_never(void **state)
+TEST_WITH(open_harness, close_harness, "a fixed window of pyrate outlives its counter never")
 {
     static const struct call first[] = {
         {0, WEIR_SCRIPT_PYRATE_WINDOWS, "1 a 1700000000123 1 x 1 1699992000000 1 -1", "-1 -1"}};
@@ -382,7 +383,7 @@ static void a_fixed_window_of_pyrate_outlives_its_counter_never(void **state)
     RUN(lives_a_window);
 }
 
-static void what_pyrate_counts_and_peeks_at(void **state)
+TEST_WITH(open_harness, close_harness, "what pyrate counts and peeks at")
 {
     static const struct call calls[] = {
         {0, WEIR_SCRIPT_PYRATE_WINDOWS, "1 a 50000 2 x 2 49000 4 2 40000 5 3", "-1 -1"},
@@ -426,7 +427,7 @@ static void what_pyrate_counts_and_peeks_at(void **state)
     }
 }
 
-static void a_library_that_is_not_served_is_named(void **state)
+TEST_WITH(open_harness, close_harness, "a library that is not served is named")
 {
     assert_memory_equal(redis_harness_ask(*state, 0, "EVAL \"local x = job_expirations_key\" 0"),
                         "-ERR bottleneck's clustering is a queue", 39);
@@ -434,7 +435,7 @@ static void a_library_that_is_not_served_is_named(void **state)
                         "-ERR weir keeps 64-bit integers only", 36);
 }
 
-static void what_is_unknown_or_wrong_is_said(void **state)
+TEST_WITH(open_harness, close_harness, "what is unknown or wrong is said")
 {
     static const char unknown[] = "-ERR weir runs no Lua, and does not know this script "
                                   "(e0e1f9fabfc9d4800c877a703b823ac0578ff8db). It knows those of ";
@@ -468,30 +469,4 @@ static void what_is_unknown_or_wrong_is_said(void **state)
     RUN_CALLS(calls);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_harness, close_harness)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hashes_are_in_order),
-        CASE(windows_begin_with_their_first_hit),
-        CASE(windows_slide),
-        CASE(two_windows_count_what_their_version_counts),
-        CASE(a_counter_without_an_end_is_what_the_version_makes_of_it),
-        CASE(a_value_is_swapped_for_the_one_that_was_seen),
-        CASE(buckets_are_exact),
-        CASE(a_log_moves),
-        CASE(what_laravel_asks),
-        CASE(what_fastify_counts),
-        CASE(what_nest_blocks),
-        CASE(what_fastapi_limiter_waits),
-        CASE(what_koa_remains),
-        CASE(all_rates_of_pyrate_are_charged_or_none),
-        CASE(fixed_windows_of_pyrate_are_those_that_the_client_names),
-        CASE(a_fixed_window_of_pyrate_outlives_its_counter_never),
-        CASE(what_pyrate_counts_and_peeks_at),
-        CASE(a_library_that_is_not_served_is_named),
-        CASE(what_is_unknown_or_wrong_is_said),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

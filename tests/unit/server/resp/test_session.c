@@ -11,6 +11,7 @@
 
 #include "redis_steps.h"
 #include "server/resp/commands.h"
+#include "test.h"
 
 static const char password_rules[] =
     "version: 1\nserver: { redis: { address: 127.0.0.1:6380, token: sesame } }\nlimits: []\n";
@@ -23,7 +24,7 @@ static int open_with_password(void **state)
 
 /* --- Sessions --------------------------------------------------------------------------------- */
 
-static void small_talk(void **state)
+TEST_WITH(open_harness, close_harness, "small talk")
 {
     static const struct step steps[] = {
         {0, "PING", "PONG"},
@@ -48,7 +49,7 @@ static void small_talk(void **state)
     assert_true(((struct redis_harness *)*state)->closed);
 }
 
-static void a_client_has_a_name_and_a_number(void **state)
+TEST_WITH(open_harness, close_harness, "a client has a name and a number")
 {
     static const struct step steps[] = {
         {0, "CLIENT ID", "1"},
@@ -75,7 +76,7 @@ static void a_client_has_a_name_and_a_number(void **state)
     assert_string_equal(redis_harness_ask(*state, 0, "CLIENT ID"), "2");
 }
 
-static void hello_chooses_the_protocol(void **state)
+TEST_WITH(open_harness, close_harness, "hello chooses the protocol")
 {
     static const struct step steps[] = {
         {0, "HELLO", "server weir version 7.2.0 proto 2 id 1 mode standalone role master modules"},
@@ -98,7 +99,7 @@ static void hello_chooses_the_protocol(void **state)
                         "%1\r\n$4\r\nsave\r\n$0\r\n\r\n");
 }
 
-static void a_password_is_asked_for(void **state)
+TEST_WITH(open_with_password, close_harness, "a password is asked for")
 {
     static const struct step steps[] = {
         {0, "PING", "-NOAUTH Authentication required."},
@@ -130,7 +131,7 @@ static void a_password_is_asked_for(void **state)
 }
 
 /* By whatever commands they are given; the pace of an address is another test's. */
-static void five_wrong_passwords_in_a_row_close_the_connection(void **state)
+TEST_WITH(open_with_password, close_harness, "five wrong passwords in a row close the connection")
 {
     static const char wrong[] = "-WRONGPASS invalid username-password pair or user is disabled.";
     static const struct step steps[] = {
@@ -158,7 +159,7 @@ static void five_wrong_passwords_in_a_row_close_the_connection(void **state)
 #define NOT_RUN "-ERR not run: MULTI was refused before it"
 #define ABORTED "-EXECABORT Transaction discarded because of previous errors."
 
-static void a_transaction_runs_at_exec(void **state)
+TEST_WITH(open_harness, close_harness, "a transaction runs at exec")
 {
     static const struct step steps[] = {
         {0, "MULTI", "OK"},
@@ -186,7 +187,7 @@ static void a_transaction_runs_at_exec(void **state)
     RUN(steps);
 }
 
-static void a_wrong_command_aborts_its_transaction(void **state)
+TEST_WITH(open_harness, close_harness, "a wrong command aborts its transaction")
 {
     static const struct {
         const char *command, *reply;
@@ -206,7 +207,7 @@ static void a_wrong_command_aborts_its_transaction(void **state)
     }
 }
 
-static void a_transaction_sees_the_buckets_of_its_keys(void **state)
+TEST_WITH(open_harness, close_harness, "a transaction sees the buckets of its keys")
 {
     static const struct step steps[] = {
         {0, "CL.THROTTLE b 5 1 60", "0 6 5 -1 60"},
@@ -231,7 +232,7 @@ static void a_transaction_sees_the_buckets_of_its_keys(void **state)
 }
 
 /* As the whole of a pipeline is on its way before the client reads that MULTI was refused. */
-static void nothing_between_a_refused_multi_and_exec_runs(void **state)
+TEST_WITH(open_harness, close_harness, "nothing between a refused multi and exec runs")
 {
     static const struct step steps[] = {
         {0, "CL.THROTTLE k 4 1 60", "0 5 4 -1 60"},
@@ -260,7 +261,7 @@ static void nothing_between_a_refused_multi_and_exec_runs(void **state)
     assert_string_equal(redis_harness_ask(*state, 0, "EXISTS k"), "1");
 }
 
-static void a_multi_before_the_password_is_refused_likewise(void **state)
+TEST_WITH(open_with_password, close_harness, "a multi before the password is refused likewise")
 {
     static const struct step steps[] = {
         {0, "MULTI", "-NOAUTH Authentication required."},
@@ -272,7 +273,7 @@ static void a_multi_before_the_password_is_refused_likewise(void **state)
     RUN(steps);
 }
 
-static void tools_learn_what_they_ask(void **state)
+TEST_WITH(open_harness, close_harness, "tools learn what they ask")
 {
     static const struct step steps[] = {
         {0, "CONFIG GET appendonly save", "appendonly no save "},
@@ -317,7 +318,7 @@ static const char dialogue[] =
 static const char answers[] = "+PONG\r\n*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n$3\r\na b\r\n"
                               "$5\r\nab\r\nc\r\n*5\r\n:1\r\n:10\r\n:9\r\n:5\r\n:0\r\n:1\r\n";
 
-static void a_dialogue_means_the_same_wherever_it_is_cut(void **state)
+TEST_WITH(open_harness, close_harness, "a dialogue means the same wherever it is cut")
 {
     for (size_t cut = 0; cut < sizeof dialogue; cut++) {
         char all[1024];
@@ -330,7 +331,7 @@ static void a_dialogue_means_the_same_wherever_it_is_cut(void **state)
     (void)state;
 }
 
-static void a_dialogue_may_come_byte_by_byte(void **state)
+TEST_WITH(open_harness, close_harness, "a dialogue may come byte by byte")
 {
     char all[1024] = "";
     for (size_t i = 0; i < sizeof dialogue - 1; i++)
@@ -338,7 +339,7 @@ static void a_dialogue_may_come_byte_by_byte(void **state)
     assert_string_equal(all, answers);
 }
 
-static void protocol_errors_close(void **state)
+TEST_WITH(open_harness, close_harness, "protocol errors close")
 {
     static const struct {
         const char *bytes, *error;
@@ -361,14 +362,14 @@ static void protocol_errors_close(void **state)
     }
 }
 
-static void what_a_browser_sends_is_not_answered(void **state)
+TEST_WITH(open_harness, close_harness, "what a browser sends is not answered")
 {
     static const char post[] = "POST / HTTP/1.1\r\nHost: x\r\n\r\nCL.THROTTLE k 1 1 1\r\n";
     assert_string_equal(redis_harness_send(*state, post, sizeof post - 1), "");
     assert_true(((struct redis_harness *)*state)->closed);
 }
 
-static void too_many_arguments_are_refused_and_the_connection_lives(void **state)
+TEST_WITH(open_harness, close_harness, "too many arguments are refused and the connection lives")
 {
     static char request[16384];
     size_t used = (size_t)sprintf(request, "*1025\r\n$3\r\nDEL\r\n");
@@ -379,7 +380,7 @@ static void too_many_arguments_are_refused_and_the_connection_lives(void **state
     assert_string_equal(redis_harness_ask(*state, 0, "PING"), "PONG");
 }
 
-static void a_long_pipeline_is_answered_in_order(void **state)
+TEST_WITH(open_harness, close_harness, "a long pipeline is answered in order")
 {
     static char request[REDIS_HARNESS_TEXT], want[REDIS_HARNESS_TEXT];
     size_t asked = 0, wanted = 0;
@@ -407,29 +408,4 @@ static void a_long_pipeline_is_answered_in_order(void **state)
     assert_int_equal(((struct redis_harness *)*state)->state.taken, 0);
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_harness, close_harness)
-    const struct CMUnitTest tests[] = {
-        CASE(small_talk),
-        CASE(a_client_has_a_name_and_a_number),
-        CASE(hello_chooses_the_protocol),
-        cmocka_unit_test_setup_teardown(a_password_is_asked_for, open_with_password, close_harness),
-        cmocka_unit_test_setup_teardown(five_wrong_passwords_in_a_row_close_the_connection,
-                                        open_with_password, close_harness),
-        CASE(a_transaction_runs_at_exec),
-        CASE(a_transaction_sees_the_buckets_of_its_keys),
-        CASE(a_wrong_command_aborts_its_transaction),
-        CASE(nothing_between_a_refused_multi_and_exec_runs),
-        cmocka_unit_test_setup_teardown(a_multi_before_the_password_is_refused_likewise,
-                                        open_with_password, close_harness),
-        CASE(tools_learn_what_they_ask),
-        CASE(a_dialogue_means_the_same_wherever_it_is_cut),
-        CASE(a_dialogue_may_come_byte_by_byte),
-        CASE(protocol_errors_close),
-        CASE(what_a_browser_sends_is_not_answered),
-        CASE(too_many_arguments_are_refused_and_the_connection_lives),
-        CASE(a_long_pipeline_is_answered_in_order),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -10,6 +10,7 @@
 
 #include "feature/standing/standing.h"
 #include "redis_harness.h"
+#include "test.h"
 
 static const char rules[] = "standing: { by: [client.ip/64, user] }\n"
                             "limits:\n"
@@ -58,7 +59,7 @@ static void expect(struct redis_harness *harness, uint64_t t_ms, const char *com
     assert_string_equal(redis_harness_ask(harness, t_ms, command), reply);
 }
 
-static void the_reply_names_the_standing_and_its_end(void **state)
+TEST_WITH(set_up, tear_down, "the reply names the standing and its end")
 {
 #define REFUSED(wait) "allowed 0 denied_by standing retry_after_ms " wait " delay_ms 0 limits "
 #define SUSPENDED(wait) REFUSED(wait) "standing suspended reason abuse"
@@ -79,31 +80,20 @@ static void the_reply_names_the_standing_and_its_end(void **state)
 }
 
 /* No attribute sets it, and what was charged can be given back. */
-static void operations_on_states_are_not_refused(void **state)
+TEST_WITH(set_up, tear_down, "operations on states are not refused")
 {
     expect(*state, 0, "WEIR.CHECK client.ip 192.0.2.1 standing trusted", SUSPENDED("60000"));
     expect(*state, 0, "WEIR.RESET client.ip 192.0.2.1", "0");
 }
 
-static void nothing_is_reserved(void **state)
+TEST_WITH(set_up, tear_down, "nothing is reserved")
 {
     expect(*state, 0, "WEIR.RESERVE client.ip 192.0.2.1", SUSPENDED("60000"));
 }
 
-static void commands_with_limits_of_their_own_know_no_caller(void **state)
+TEST_WITH(set_up, tear_down, "commands with limits of their own know no caller")
 {
     expect(*state, 0, "CL.THROTTLE 192.0.2.1 15 30 60 1", "0 16 15 -1 2");
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(the_reply_names_the_standing_and_its_end),
-        TEST(operations_on_states_are_not_refused),
-        TEST(nothing_is_reserved),
-        TEST(commands_with_limits_of_their_own_know_no_caller),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

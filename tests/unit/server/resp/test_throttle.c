@@ -9,10 +9,11 @@
 #include <cmocka.h>
 
 #include "redis_steps.h"
+#include "test.h"
 
 /* --- CL.THROTTLE ------------------------------------------------------------------------------ */
 
-static void a_bucket_of_sixteen_at_one_in_two_seconds(void **state)
+TEST_WITH(open_harness, close_harness, "a bucket of sixteen at one in two seconds")
 {
     static const struct step steps[] = {
         {0, "CL.THROTTLE a 15 30 60", "0 16 15 -1 2"},
@@ -29,7 +30,7 @@ static void a_bucket_of_sixteen_at_one_in_two_seconds(void **state)
     RUN(steps);
 }
 
-static void a_bucket_of_one(void **state)
+TEST_WITH(open_harness, close_harness, "a bucket of one")
 {
     static const struct step steps[] = {
         {0, "CL.THROTTLE b 0 1 2", "0 1 0 -1 2"},    {0, "CL.THROTTLE b 0 1 2", "1 1 0 2 2"},
@@ -39,7 +40,7 @@ static void a_bucket_of_one(void **state)
     RUN(steps);
 }
 
-static void a_bucket_of_five_at_one_a_second(void **state)
+TEST_WITH(open_harness, close_harness, "a bucket of five at one a second")
 {
     static const struct step steps[] = {
         {0, "CL.THROTTLE c 4 1 1 6", "1 5 5 -1 0"},
@@ -61,7 +62,7 @@ static void a_bucket_of_five_at_one_a_second(void **state)
     RUN(steps);
 }
 
-static void a_refund_never_makes_a_bucket_better_than_full(void **state)
+TEST_WITH(open_harness, close_harness, "a refund never makes a bucket better than full")
 {
     static const struct step steps[] = {
         {0, "CL.THROTTLE d 4 1 1 5", "0 5 0 -1 5"},
@@ -74,7 +75,7 @@ static void a_refund_never_makes_a_bucket_better_than_full(void **state)
     RUN(steps);
 }
 
-static void rates_above_a_thousand_a_second_are_exact(void **state)
+TEST_WITH(open_harness, close_harness, "rates above a thousand a second are exact")
 {
     static const struct step steps[] = {
         {0, "CL.THROTTLE f 1000 1000 60", "0 1001 1000 -1 1"},
@@ -86,7 +87,7 @@ static void rates_above_a_thousand_a_second_are_exact(void **state)
     RUN(steps);
 }
 
-static void a_raised_rate_never_denies_and_keeps_what_was_used(void **state)
+TEST_WITH(open_harness, close_harness, "a raised rate never denies and keeps what was used")
 {
     static const struct step steps[] = {
         {0, "CL.THROTTLE h 15 10 20 4", "0 16 12 -1 8"},
@@ -98,7 +99,7 @@ static void a_raised_rate_never_denies_and_keeps_what_was_used(void **state)
     RUN(steps);
 }
 
-static void errors_are_worded_as_redis_cell_words_them(void **state)
+TEST_WITH(open_harness, close_harness, "errors are worded as redis cell words them")
 {
     static const struct step steps[] = {
         {0, "CL.THROTTLE i 1 0 1", "-Cell error: Store error: Zero rates are not supported"},
@@ -123,7 +124,7 @@ static void errors_are_worded_as_redis_cell_words_them(void **state)
     RUN(steps);
 }
 
-static void a_burst_that_no_bucket_holds_is_refused(void **state)
+TEST_WITH(open_harness, close_harness, "a burst that no bucket holds is refused")
 {
     static const struct step steps[] = {
         {0, "THROTTLE w 4611686019 1 1",
@@ -148,7 +149,7 @@ static void a_burst_that_no_bucket_holds_is_refused(void **state)
     RUN(steps);
 }
 
-static void the_whole_range_of_numbers_is_taken_where_it_can_be_kept(void **state)
+TEST_WITH(open_harness, close_harness, "the whole range of numbers is taken where it can be kept")
 {
     static const struct step steps[] = {
         /* 1 a second, and the deepest bucket of that rate: 2^62 ns. */
@@ -165,7 +166,7 @@ static void the_whole_range_of_numbers_is_taken_where_it_can_be_kept(void **stat
 }
 
 /* What must hold for any numbers: waiting for that long is enough, and a second less is not. */
-static void waiting_as_reported_is_enough(void **state)
+TEST_WITH(open_harness, close_harness, "waiting as reported is enough")
 {
     static const struct {
         int burst, count, period, quantity;
@@ -191,7 +192,7 @@ static void waiting_as_reported_is_enough(void **state)
 
 /* --- THROTTLE --------------------------------------------------------------------------------- */
 
-static void throttlecrab_is_reported_what_it_knows(void **state)
+TEST_WITH(open_harness, close_harness, "throttlecrab is reported what it knows")
 {
     static const struct step steps[] = {
         {0, "THROTTLE a 10 100 60", "1 10 9 5 0"},
@@ -215,7 +216,7 @@ static void throttlecrab_is_reported_what_it_knows(void **state)
     RUN(steps);
 }
 
-static void its_defects_are_not(void **state)
+TEST_WITH(open_harness, close_harness, "its defects are not")
 {
     static const struct step steps[] = {
         /* A burst of one limits. */
@@ -235,7 +236,7 @@ static void its_defects_are_not(void **state)
     RUN(steps);
 }
 
-static void its_errors_are_worded_as_it_words_them(void **state)
+TEST_WITH(open_harness, close_harness, "its errors are worded as it words them")
 {
     static const struct step steps[] = {
         {0, "THROTTLE k 1 1", "-ERR wrong number of arguments for 'throttle' command"},
@@ -259,7 +260,7 @@ static void its_errors_are_worded_as_it_words_them(void **state)
 
 /* --- GCRA ------------------------------------------------------------------------------------- */
 
-static void gcra_takes_fractions_of_a_second(void **state)
+TEST_WITH(open_harness, close_harness, "gcra takes fractions of a second")
 {
     static const struct step steps[] = {
         {0, "GCRA a 4 1 1.5 TOKENS 2", "0 5 3 -1 3"},
@@ -273,7 +274,7 @@ static void gcra_takes_fractions_of_a_second(void **state)
     RUN(steps);
 }
 
-static void gcra_refuses_what_redis_refuses(void **state)
+TEST_WITH(open_harness, close_harness, "gcra refuses what redis refuses")
 {
     static const struct step steps[] = {
         {0, "GCRA k 1 1 0", "-ERR period must be > 0 and < 1e12"},
@@ -294,7 +295,7 @@ static void gcra_refuses_what_redis_refuses(void **state)
 
 /* --- Keys and limits -------------------------------------------------------------------------- */
 
-static void the_three_commands_share_a_key(void **state)
+TEST_WITH(open_harness, close_harness, "the three commands share a key")
 {
     static const struct step steps[] = {
         {0, "CL.THROTTLE k 9 1 1 4", "0 10 6 -1 4"},
@@ -316,7 +317,8 @@ static void the_three_commands_share_a_key(void **state)
     RUN(steps);
 }
 
-static void a_pipeline_keeps_its_order_around_commands_that_look_at_once(void **state)
+TEST_WITH(open_harness, close_harness,
+          "a pipeline keeps its order around commands that look at once")
 {
     static const struct step steps[] = {
         {0, "CL.THROTTLE p 1 1 1 2\r\nCL.THROTTLE p 1 1 1\r\nDEL p\r\nCL.THROTTLE p 1 1 1\r\nTTL p",
@@ -325,7 +327,7 @@ static void a_pipeline_keeps_its_order_around_commands_that_look_at_once(void **
     RUN(steps);
 }
 
-static void limits_of_commands_are_bounded(void **state)
+TEST_WITH(open_harness, close_harness, "limits of commands are bounded")
 {
     struct redis_harness *harness = redis_harness_open(NULL, 3);
     for (int i = 1; i <= 5; i++) {
@@ -339,11 +341,10 @@ static void limits_of_commands_are_bounded(void **state)
     }
     assert_string_equal(redis_harness_ask(harness, 0, "CL.THROTTLE k1 1 1 1"), "0 2 0 -1 2");
     assert_int_equal(weir_adhoc_limits_count(harness->shared.limits), 3);
-    (void)state;
     redis_harness_close(harness);
 }
 
-static void keys_are_bytes(void **state)
+TEST_WITH(open_harness, close_harness, "keys are bytes")
 {
     static const char zero[] =
         "*5\r\n$11\r\nCL.THROTTLE\r\n$3\r\na\0b\r\n$1\r\n4\r\n$1\r\n1\r\n$1\r\n1\r\n";
@@ -356,29 +357,4 @@ static void keys_are_bytes(void **state)
     assert_string_equal(redis_harness_send(*state, zero, sizeof zero - 1), second);
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_harness, close_harness)
-    const struct CMUnitTest tests[] = {
-        CASE(a_bucket_of_sixteen_at_one_in_two_seconds),
-        CASE(a_bucket_of_one),
-        CASE(a_bucket_of_five_at_one_a_second),
-        CASE(a_refund_never_makes_a_bucket_better_than_full),
-        CASE(rates_above_a_thousand_a_second_are_exact),
-        CASE(a_raised_rate_never_denies_and_keeps_what_was_used),
-        CASE(errors_are_worded_as_redis_cell_words_them),
-        CASE(a_burst_that_no_bucket_holds_is_refused),
-        CASE(the_whole_range_of_numbers_is_taken_where_it_can_be_kept),
-        CASE(waiting_as_reported_is_enough),
-        CASE(throttlecrab_is_reported_what_it_knows),
-        CASE(its_defects_are_not),
-        CASE(its_errors_are_worded_as_it_words_them),
-        CASE(gcra_takes_fractions_of_a_second),
-        CASE(gcra_refuses_what_redis_refuses),
-        CASE(the_three_commands_share_a_key),
-        CASE(a_pipeline_keeps_its_order_around_commands_that_look_at_once),
-        CASE(limits_of_commands_are_bounded),
-        CASE(keys_are_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "feature/standing/server/bans.h"
+#include "test.h"
 
 static struct weir_cidr cidr(const char *text)
 {
@@ -37,7 +38,7 @@ static bool publish(struct weir_bans *bans, const char *network, uint64_t until_
     return weir_bans_publish(bans, &parsed, until_ns, proven);
 }
 
-static void test_bans_come_out_in_their_order(void **state)
+TEST("test bans come out in their order")
 {
     struct weir_bans *bans = open_bans(NULL);
     struct weir_cidr second = cidr("2001:db8::/64");
@@ -55,7 +56,7 @@ static void test_bans_come_out_in_their_order(void **state)
     weir_bans_close(bans);
 }
 
-static void test_what_is_not_proven_or_protected_is_not_published(void **state)
+TEST("test what is not proven or protected is not published")
 {
     struct weir_bans *bans = open_bans("10.1.0.0/16");
     struct weir_bans_counts counts;
@@ -79,7 +80,7 @@ static void test_what_is_not_proven_or_protected_is_not_published(void **state)
     weir_bans_close(bans);
 }
 
-static void test_nothing_is_published_before_it_knows_what_to_protect(void **state)
+TEST("test nothing is published before it knows what to protect")
 {
     struct weir_bans *bans = NULL;
 
@@ -101,7 +102,7 @@ static void fill(struct weir_bans *bans)
     }
 }
 
-static void test_a_full_queue_drops_the_newest_and_counts_it(void **state)
+TEST("test a full queue drops the newest and counts it")
 {
     struct weir_bans *bans = open_bans(NULL);
     struct weir_bans_counts counts;
@@ -120,7 +121,7 @@ static void test_a_full_queue_drops_the_newest_and_counts_it(void **state)
     weir_bans_close(bans);
 }
 
-static void test_a_full_queue_has_the_newest_term_of_what_waits_in_it(void **state)
+TEST("test a full queue has the newest term of what waits in it")
 {
     struct weir_bans *bans = open_bans(NULL);
     struct weir_ban ban;
@@ -142,7 +143,7 @@ static bool is_end_of_all(const struct weir_ban *ban)
 }
 
 /* The end, and another term, of a ban that the layer has. */
-static void test_a_full_queue_drops_no_end(void **state)
+TEST("test a full queue drops no end")
 {
     for (uint64_t until_ns = 0; until_ns < 2; until_ns++) {
         struct weir_bans *bans = open_bans(NULL);
@@ -168,7 +169,7 @@ static void test_a_full_queue_drops_no_end(void **state)
     }
 }
 
-static void test_a_reset_ends_all(void **state)
+TEST("test a reset ends all")
 {
     struct weir_bans *bans = open_bans(NULL);
     struct weir_ban ban;
@@ -185,7 +186,7 @@ static void test_a_reset_ends_all(void **state)
 }
 
 /* A reload may have made a proxy of it. */
-static void test_the_end_of_a_ban_of_a_protected_network_is_published(void **state)
+TEST("test the end of a ban of a protected network is published")
 {
     struct weir_bans *bans = open_bans(NULL);
     struct weir_cidr proxy = cidr("192.0.2.1");
@@ -200,18 +201,4 @@ static void test_the_end_of_a_ban_of_a_protected_network_is_published(void **sta
     weir_bans_close(bans);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bans_come_out_in_their_order),
-        cmocka_unit_test(test_what_is_not_proven_or_protected_is_not_published),
-        cmocka_unit_test(test_nothing_is_published_before_it_knows_what_to_protect),
-        cmocka_unit_test(test_a_full_queue_drops_the_newest_and_counts_it),
-        cmocka_unit_test(test_a_full_queue_has_the_newest_term_of_what_waits_in_it),
-        cmocka_unit_test(test_a_full_queue_drops_no_end),
-        cmocka_unit_test(test_a_reset_ends_all),
-        cmocka_unit_test(test_the_end_of_a_ban_of_a_protected_network_is_published),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -16,6 +16,7 @@
 #include "core/bytes.h"
 #include "feature/standing/server/keeper.h"
 #include "temporary.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 
@@ -114,7 +115,7 @@ static void run_until(struct rig *rig, unsigned done)
         uv_run(&rig->loop, UV_RUN_ONCE);
 }
 
-static void test_jobs_are_done_in_their_order(void **state)
+TEST_WITH(open_rig, close_rig, "test jobs are done in their order")
 {
     struct rig *rig = *state;
 
@@ -131,7 +132,7 @@ static void test_jobs_are_done_in_their_order(void **state)
     assert_int_equal(json_array_size(rig->answer), 3);
 }
 
-static void test_a_full_queue_takes_no_more_until_jobs_are_done(void **state)
+TEST_WITH(open_rig, close_rig, "test a full queue takes no more until jobs are done")
 {
     struct rig *rig = *state;
     unsigned count = 0;
@@ -153,7 +154,7 @@ static void test_a_full_queue_takes_no_more_until_jobs_are_done(void **state)
 }
 
 /* Two workers' moves from one state, in one transaction: one of them is made, with its entry. */
-static void test_of_two_swaps_from_one_state_one_is_made(void **state)
+TEST_WITH(open_rig, close_rig, "test of two swaps from one state one is made")
 {
     struct rig *rig = *state;
     const struct weir_keeper_swap swap = {.penalty = weir_bytes_of("brute"),
@@ -203,7 +204,7 @@ static void test_of_two_swaps_from_one_state_one_is_made(void **state)
     assert_int_equal(json_array_size(rig->moves), 1);
 }
 
-static void test_what_is_queued_is_kept_when_it_stops(void **state)
+TEST_WITH(open_rig, close_rig, "test what is queued is kept when it stops")
 {
     struct rig *rig = *state;
     struct weir_history_options options = {.path = rig->path};
@@ -265,7 +266,7 @@ static struct weir_keeper_job *waited_for(struct rig *rig, const char *value)
     return job;
 }
 
-static void test_changes_that_wait_are_late_once_and_made_in_their_order_later(void **state)
+TEST_WITH(open_rig, close_rig, "test changes that wait are late once and made in their order later")
 {
     struct rig *rig = *state;
     struct weir_keeper_state now;
@@ -303,7 +304,7 @@ static void take_lost(void *context, const struct weir_keeper_job *job)
     strcat(names, job->op == WEIR_KEEPER_CLEAR ? "- " : "+ ");
 }
 
-static void test_a_stop_names_what_it_could_not_write(void **state)
+TEST_WITH(open_rig, close_rig, "test a stop names what it could not write")
 {
     struct rig *rig = *state;
     struct weir_keeper_state now;
@@ -320,7 +321,7 @@ static void test_a_stop_names_what_it_could_not_write(void **state)
     unlock(other);
 }
 
-static void test_a_file_that_is_gone_is_written_again(void **state)
+TEST_WITH(open_rig, close_rig, "test a file that is gone is written again")
 {
     struct rig *rig = *state;
     struct weir_keeper_state now;
@@ -340,7 +341,7 @@ static void test_a_file_that_is_gone_is_written_again(void **state)
 }
 
 /* As where the disk was full, or the database locked, when weir started. */
-static void test_a_history_that_was_not_open_is_opened_later(void **state)
+TEST_WITH(open_rig, close_rig, "test a history that was not open is opened later")
 {
     struct rig *rig = *state;
     struct weir_keeper *keeper;
@@ -363,19 +364,4 @@ static void test_a_history_that_was_not_open_is_opened_later(void **state)
     weir_keeper_close(keeper);
 }
 
-int main(void)
-{
-#define WITH_A_RIG(test) cmocka_unit_test_setup_teardown(test, open_rig, close_rig)
-    const struct CMUnitTest tests[] = {
-        WITH_A_RIG(test_jobs_are_done_in_their_order),
-        WITH_A_RIG(test_a_full_queue_takes_no_more_until_jobs_are_done),
-        WITH_A_RIG(test_of_two_swaps_from_one_state_one_is_made),
-        WITH_A_RIG(test_what_is_queued_is_kept_when_it_stops),
-        WITH_A_RIG(test_changes_that_wait_are_late_once_and_made_in_their_order_later),
-        WITH_A_RIG(test_a_stop_names_what_it_could_not_write),
-        WITH_A_RIG(test_a_file_that_is_gone_is_written_again),
-        WITH_A_RIG(test_a_history_that_was_not_open_is_opened_later),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

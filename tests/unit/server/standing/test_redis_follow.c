@@ -13,6 +13,7 @@
 #include "core/bytes.h"
 #include "draw.h"
 #include "feature/standing/server/redis/follow.h"
+#include "test.h"
 
 static struct standing_news news;
 
@@ -52,7 +53,7 @@ static struct standing_follow at_five(void)
     return follow;
 }
 
-static void changes_come_in_order_and_once(void **state)
+TEST("changes come in order and once")
 {
     struct standing_follow follow = at_five();
 
@@ -64,7 +65,7 @@ static void changes_come_in_order_and_once(void **state)
     assert_int_equal(follow.gaps, 0);
 }
 
-static void a_full_reply_asks_for_more(void **state)
+TEST("a full reply asks for more")
 {
     struct standing_follow follow = at_five();
     uint64_t seen = 0;
@@ -75,7 +76,7 @@ static void a_full_reply_asks_for_more(void **state)
     assert_int_equal(follow.number, 5 + STANDING_CHANGES_MAX - 1);
 }
 
-static void a_trimmed_stream_is_a_gap(void **state)
+TEST("a trimmed stream is a gap")
 {
     struct standing_follow follow = at_five();
 
@@ -88,7 +89,7 @@ static void a_trimmed_stream_is_a_gap(void **state)
     assert_int_equal(follow.number, 9);
 }
 
-static void a_stream_without_the_known_change_is_a_gap(void **state)
+TEST("a stream without the known change is a gap")
 {
     struct standing_follow follow = at_five();
 
@@ -99,7 +100,7 @@ static void a_stream_without_the_known_change_is_a_gap(void **state)
     expect(&follow, STANDING_AGAIN, 0);
 }
 
-static void a_hole_in_a_reply_is_a_gap(void **state)
+TEST("a hole in a reply is a gap")
 {
     struct standing_follow follow = at_five();
 
@@ -111,7 +112,7 @@ static void a_hole_in_a_reply_is_a_gap(void **state)
     expect(&follow, STANDING_AGAIN, 6);
 }
 
-static void a_fail_over_that_lost_changes_is_a_gap(void **state)
+TEST("a fail over that lost changes is a gap")
 {
     struct standing_follow follow = at_five();
 
@@ -122,7 +123,7 @@ static void a_fail_over_that_lost_changes_is_a_gap(void **state)
     expect(&follow, STANDING_AGAIN, 0);
 }
 
-static void another_epoch_is_read_whole(void **state)
+TEST("another epoch is read whole")
 {
     struct standing_follow follow = at_five();
 
@@ -133,7 +134,7 @@ static void another_epoch_is_read_whole(void **state)
     assert_int_equal(follow.gaps, 1);
 }
 
-static void a_stream_that_was_gone_while_all_was_read_goes_on(void **state)
+TEST("a stream that was gone while all was read goes on")
 {
     struct standing_follow follow = {.number = 0};
 
@@ -243,7 +244,7 @@ static void shake(struct redis *redis, struct redis *replica, unsigned *epoch)
     }
 }
 
-static void a_node_has_what_redis_has_after_each_poll(void **state)
+TEST("a node has what redis has after each poll")
 {
     static struct redis redis = {.epoch = "e0", .first = 1}, replica;
     struct node nodes[2] = {{.values = {0}}};
@@ -271,19 +272,4 @@ static void a_node_has_what_redis_has_after_each_poll(void **state)
     assert_true(gaps > 100);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(changes_come_in_order_and_once),
-        cmocka_unit_test(a_full_reply_asks_for_more),
-        cmocka_unit_test(a_trimmed_stream_is_a_gap),
-        cmocka_unit_test(a_stream_without_the_known_change_is_a_gap),
-        cmocka_unit_test(a_hole_in_a_reply_is_a_gap),
-        cmocka_unit_test(a_fail_over_that_lost_changes_is_a_gap),
-        cmocka_unit_test(another_epoch_is_read_whole),
-        cmocka_unit_test(a_stream_that_was_gone_while_all_was_read_goes_on),
-        cmocka_unit_test(a_node_has_what_redis_has_after_each_poll),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -10,6 +10,7 @@
 
 #include "core/bytes.h"
 #include "feature/standing/server/redis/script.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 
@@ -22,7 +23,7 @@ static int read_text(const char *text, struct weir_keeper_ladders *ladders)
     return standing_read_ladders(&node, 1, ladders, &reason);
 }
 
-static void each_line_is_a_ladder(void **state)
+TEST("each line is a ladder")
 {
     struct weir_keeper_ladders ladders;
 
@@ -41,7 +42,7 @@ static void each_line_is_a_ladder(void **state)
     assert_int_equal(ladders.count, 0);
 }
 
-static void lines_of_others_are_left_out(void **state)
+TEST("lines of others are left out")
 {
     static const char *const wrong[] = {
         "",          "brute",       "brute 3",      " 3 1 1 1",
@@ -65,7 +66,7 @@ static void lines_of_others_are_left_out(void **state)
     assert_int_equal(ladders.count, WEIR_KEEPER_LADDERS_MAX);
 }
 
-static void another_reply_is_an_error(void **state)
+TEST("another reply is an error")
 {
     const struct weir_resp_node number = {.type = WEIR_RESP_INTEGER, .integer = 1};
     const struct weir_resp_node error = {.type = WEIR_RESP_ERROR,
@@ -92,7 +93,7 @@ static void expect_end(const struct standing_command *command, const char *const
     assert_memory_equal(command->data + command->size - size, expected, size);
 }
 
-static void a_swap_names_both_states_and_when_all_is_forgiven(void **state)
+TEST("a swap names both states and when all is forgiven")
 {
     static const char *const first[] = {"swap", "user ada", "brute", "", "1 2000000000 3000000000",
                                         "4001"};
@@ -119,14 +120,4 @@ static void a_swap_names_both_states_and_when_all_is_forgiven(void **state)
     standing_command_free(&command);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_line_is_a_ladder),
-        cmocka_unit_test(lines_of_others_are_left_out),
-        cmocka_unit_test(another_reply_is_an_error),
-        cmocka_unit_test(a_swap_names_both_states_and_when_all_is_forgiven),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

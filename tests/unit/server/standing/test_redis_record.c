@@ -11,6 +11,7 @@
 
 #include "core/bytes.h"
 #include "feature/standing/server/redis/query.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 
@@ -47,7 +48,7 @@ static struct weir_bytes text_of(const struct weir_history_entry *entry,
         out, (size_t)snprintf(out, STANDING_TEXT_MAX + 24, "17 %.*s", size, text)};
 }
 
-static void an_entry_is_written_and_read_again(void **state)
+TEST("an entry is written and read again")
 {
     struct weir_history_entry entry = entry_of("user", "ada lovelace", WEIR_STANDING_SUSPENDED);
     char field[STANDING_FIELD_MAX], text[STANDING_TEXT_MAX + 24];
@@ -75,7 +76,7 @@ static void an_entry_is_written_and_read_again(void **state)
     assert_memory_equal(record.to.entry.reason, "too many", 8);
 }
 
-static void the_longest_entry_has_room(void **state)
+TEST("the longest entry has room")
 {
     static char value[WEIR_LIST_VALUE_MAX + 1], kind[WEIR_STANDING_KIND_MAX + 1], by[200];
     char field[STANDING_FIELD_MAX], text[STANDING_TEXT_MAX + 24];
@@ -98,7 +99,7 @@ static void the_longest_entry_has_room(void **state)
     assert_int_equal(record.to.entry.reason_size, WEIR_STANDING_REASON_MAX);
 }
 
-static void what_redis_cannot_have_from_weir_is_refused(void **state)
+TEST("what redis cannot have from weir is refused")
 {
     static const char *const fields[] = {"",           "o",    "o user",  "o user ",
                                          "x user ada", "o  a", "ouser a", "o user\0a"};
@@ -131,7 +132,7 @@ static void what_redis_cannot_have_from_weir_is_refused(void **state)
 }
 
 /* A text with a byte less, or another one, is read whole or refused; sanitizers see the rest. */
-static void random_bytes_are_read_or_refused(void **state)
+TEST("random bytes are read or refused")
 {
     struct weir_history_entry entry = entry_of("user", "ada", WEIR_STANDING_WARNED);
     char text[STANDING_TEXT_MAX + 24];
@@ -153,7 +154,7 @@ static void random_bytes_are_read_or_refused(void **state)
     }
 }
 
-static void a_page_is_in_order_whatever_order_redis_has(void **state)
+TEST("a page is in order whatever order redis has")
 {
     const struct weir_history_filter filter = {.level = -1, .skip = 10, .count = 5};
     struct weir_reason reason = {""};
@@ -182,7 +183,7 @@ static void a_page_is_in_order_whatever_order_redis_has(void **state)
     standing_query_free(&query);
 }
 
-static void a_page_has_what_its_filter_wants(void **state)
+TEST("a page has what its filter wants")
 {
     struct weir_history_filter filter = {
         .kind = weir_bytes_of("user"), .level = WEIR_STANDING_WARNED, .now_ns = 9 * S, .count = 5};
@@ -202,7 +203,7 @@ static void a_page_has_what_its_filter_wants(void **state)
     assert_false(standing_query_wants(&filter, &record));
 }
 
-static void too_far_a_page_is_refused(void **state)
+TEST("too far a page is refused")
 {
     const struct weir_history_filter filter = {.level = -1, .skip = STANDING_PAGE_MAX, .count = 1};
     struct weir_reason reason = {""};
@@ -212,17 +213,4 @@ static void too_far_a_page_is_refused(void **state)
     assert_non_null(strstr(reason.text, "skip"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_entry_is_written_and_read_again),
-        cmocka_unit_test(the_longest_entry_has_room),
-        cmocka_unit_test(what_redis_cannot_have_from_weir_is_refused),
-        cmocka_unit_test(random_bytes_are_read_or_refused),
-        cmocka_unit_test(a_page_is_in_order_whatever_order_redis_has),
-        cmocka_unit_test(a_page_has_what_its_filter_wants),
-        cmocka_unit_test(too_far_a_page_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -2,6 +2,7 @@
 /* The other nodes of a fleet as the daemon has them: the line that reports another list, and
  * workers that take lists while others read. No peer is there: decisions are in store/sticky. */
 #include "feature/sticky/server/sticky_peers.h"
+#include "test.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -114,7 +115,7 @@ static void assert_names(struct fixture *f, const char *expected)
     assert_string_equal(names, expected);
 }
 
-static void a_change_of_the_list_is_one_line(void **state)
+TEST_WITH(set_up, tear_down, "a change of the list is one line")
 {
     struct fixture *f = *state;
     assert_names(f, "b c ");
@@ -131,7 +132,7 @@ static void a_change_of_the_list_is_one_line(void **state)
     assert_names(f, "");
 }
 
-static void files_of_certificates_are_read_with_the_list(void **state)
+TEST_WITH(set_up, tear_down, "files of certificates are read with the list")
 {
     struct fixture *f = *state;
     struct weir_sticky_list *list;
@@ -187,7 +188,7 @@ static void *work(void *context)
     return fine ? context : NULL;
 }
 
-static void workers_take_lists_while_others_read(void **state)
+TEST_WITH(set_up, tear_down, "workers take lists while others read")
 {
     static const char *const texts[] = {
         "a unix:/no/a\nb unix:/no/b\nc unix:/no/c\n",
@@ -221,13 +222,4 @@ static void workers_take_lists_while_others_read(void **state)
     assert_null(strstr(lines(f), "peers_failed"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_change_of_the_list_is_one_line, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(files_of_certificates_are_read_with_the_list, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(workers_take_lists_while_others_read, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

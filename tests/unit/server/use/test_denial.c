@@ -10,6 +10,7 @@
 
 #include "core/bytes.h"
 #include "feature/use/server/denial.h"
+#include "test.h"
 
 static void add(struct weir_shown_list *list, enum weir_shown_form form, const char *kind,
                 const char *value)
@@ -48,9 +49,8 @@ static struct weir_denial example(void)
     return denial;
 }
 
-static void a_denial_is_the_same_after_its_line(void **state)
+TEST("a denial is the same after its line")
 {
-    (void)state;
     struct weir_denial denial = example(), again;
     json_t *json = weir_denial_json(&denial);
     char *line = json_dumps(json, JSON_COMPACT);
@@ -64,9 +64,8 @@ static void a_denial_is_the_same_after_its_line(void **state)
     json_decref(json);
 }
 
-static void a_key_that_is_no_text_still_makes_a_line(void **state)
+TEST("a key that is no text still makes a line")
 {
-    (void)state;
     struct weir_denial denial = example(), again;
     denial.key.size = denial.caller.size = 0;
     add(&denial.key, WEIR_SHOWN_WHOLE, "user", "\xff\x01%");
@@ -87,9 +86,8 @@ static void a_key_that_is_no_text_still_makes_a_line(void **state)
     json_decref(json);
 }
 
-static void an_older_line_has_its_key_as_text(void **state)
+TEST("an older line has its key as text")
 {
-    (void)state;
     static const char line[] = "{\"time_ns\":1,\"limit\":\"a\",\"key\":\"user=%D8%B9,org=-\"}";
     char text[WEIR_SHOWN_TEXT_MAX];
     struct weir_denial denial;
@@ -99,9 +97,8 @@ static void an_older_line_has_its_key_as_text(void **state)
     assert_memory_equal(text, "user=ع,org=-", size);
 }
 
-static void what_is_no_denial_is_refused(void **state)
+TEST("what is no denial is refused")
 {
-    (void)state;
     static const char *const lines[] = {"",
                                         "{}",
                                         "[]",
@@ -115,9 +112,8 @@ static void what_is_no_denial_is_refused(void **state)
         assert_false(weir_denial_read(&denial, lines[i], strlen(lines[i])));
 }
 
-static void texts_are_cut_between_characters(void **state)
+TEST("texts are cut between characters")
 {
-    (void)state;
     char field[4];
     assert_int_equal(weir_denial_copy(field, 4, (struct weir_bytes){"abc\xc3\xa9", 5}), 3);
     assert_int_equal(weir_denial_copy(field, 4, (struct weir_bytes){"abcd", 4}), 4);
@@ -135,9 +131,8 @@ static bool matches(const char *key, const char *limit, uint64_t since_ns, uint6
     return weir_denial_matches(&denial, &filter);
 }
 
-static void filters_hold_together(void **state)
+TEST("filters hold together")
 {
-    (void)state;
     const uint64_t time_ns = example().time_ns;
     assert_true(matches(NULL, NULL, 0, 0));
     assert_true(matches("user=ann,client.ip=10.0.0.1", "search", time_ns, time_ns));
@@ -156,15 +151,4 @@ static void filters_hold_together(void **state)
     assert_false(matches(NULL, NULL, 0, time_ns - 1));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_denial_is_the_same_after_its_line),
-        cmocka_unit_test(a_key_that_is_no_text_still_makes_a_line),
-        cmocka_unit_test(an_older_line_has_its_key_as_text),
-        cmocka_unit_test(what_is_no_denial_is_refused),
-        cmocka_unit_test(texts_are_cut_between_characters),
-        cmocka_unit_test(filters_hold_together),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

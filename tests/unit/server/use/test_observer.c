@@ -17,6 +17,7 @@
 #include "rules/counter.h"
 #include "store/store.h"
 #include "table/table.h"
+#include "test.h"
 
 #define SECOND UINT64_C(1000000000)
 #define T0 (UINT64_C(1700000000) * SECOND)
@@ -134,9 +135,8 @@ static struct weir_heavy_entry find(const struct weir_heavy *heavy, const char *
     return (struct weir_heavy_entry){.count = 0};
 }
 
-static void few_requests_are_counted_one_by_one(void **state)
+TEST("few requests are counted one by one")
 {
-    (void)state;
     struct rig rig;
     const struct weir_heavy *seen[WEIR_SEEN];
     rig_open(&rig, 100);
@@ -165,9 +165,8 @@ static void few_requests_are_counted_one_by_one(void **state)
     rig_close(&rig);
 }
 
-static void many_requests_are_sampled_without_a_bias(void **state)
+TEST("many requests are sampled without a bias")
 {
-    (void)state;
     struct rig rig;
     const struct weir_heavy *seen[WEIR_SEEN];
     rig_open(&rig, 0);
@@ -188,9 +187,8 @@ static void many_requests_are_sampled_without_a_bias(void **state)
     rig_close(&rig);
 }
 
-static void denials_of_a_key_are_paced_and_the_rest_is_counted(void **state)
+TEST("denials of a key are paced and the rest is counted")
 {
-    (void)state;
     struct rig rig;
     struct weir_denial denial;
     rig_open(&rig, 2);
@@ -220,9 +218,8 @@ static void denials_of_a_key_are_paced_and_the_rest_is_counted(void **state)
     rig_close(&rig);
 }
 
-static void a_flood_of_denied_keys_fills_the_ring_and_no_more(void **state)
+TEST("a flood of denied keys fills the ring and no more")
 {
-    (void)state;
     struct rig rig;
     struct weir_denial denial;
     char user[16];
@@ -259,9 +256,8 @@ static void *sender_main(void *context)
     return NULL;
 }
 
-static void what_the_worker_sees_and_another_thread_takes_is_lost_nowhere(void **state)
+TEST("what the worker sees and another thread takes is lost nowhere")
 {
-    (void)state;
     static struct sender sender;
     const struct weir_heavy *seen[WEIR_SEEN];
     struct weir_denial denial;
@@ -287,14 +283,4 @@ static void what_the_worker_sees_and_another_thread_takes_is_lost_nowhere(void *
     rig_close(&sender.rig);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(few_requests_are_counted_one_by_one),
-        cmocka_unit_test(many_requests_are_sampled_without_a_bias),
-        cmocka_unit_test(denials_of_a_key_are_paced_and_the_rest_is_counted),
-        cmocka_unit_test(a_flood_of_denied_keys_fills_the_ring_and_no_more),
-        cmocka_unit_test(what_the_worker_sees_and_another_thread_takes_is_lost_nowhere),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -9,6 +9,7 @@
 #include "rules/follow.h"
 #include "rules_test.h"
 #include "server/daemon/daemon.h"
+#include "test.h"
 
 #define LIMITS 1000
 
@@ -56,7 +57,7 @@ static struct weir_rules *rules_of_count(unsigned count)
     return make_rules(0, count, false);
 }
 
-static void each_limit_follows_the_one_of_its_name(void **state)
+TEST("each limit follows the one of its name")
 {
     struct weir_rules *before = rules_from(0, false), *after = rules_from(10, true);
     struct weir_rules *others = rules_from(0, false);
@@ -106,7 +107,7 @@ static const struct weir_engine_counters *counters(struct weir_engine *engine, c
     return weir_engine_find_counters(engine, name, strlen(name));
 }
 
-static void a_worker_takes_rules_without_a_lookup_and_counters_continue(void **state)
+TEST("a worker takes rules without a lookup and counters continue")
 {
     struct weir_rules *before = rules_from(0, false), *after = rules_from(10, true);
     struct weir_engine *engine = open_engine(before);
@@ -128,7 +129,7 @@ static void a_worker_takes_rules_without_a_lookup_and_counters_continue(void **s
 }
 
 /* A worker that has missed rules between looks names up, and loses no counter. */
-static void a_worker_that_missed_rules_keeps_its_counters(void **state)
+TEST("a worker that missed rules keeps its counters")
 {
     struct weir_rules *first = rules_from(0, false), *missed = rules_from(5, true);
     struct weir_rules *after = rules_from(10, false);
@@ -149,7 +150,7 @@ static struct weir_use_limit *known(struct weir_use_service *use, const char *na
     return weir_use_find(use, (struct weir_bytes){name, strlen(name)});
 }
 
-static void the_history_takes_limits_without_a_lookup_and_series_continue(void **state)
+TEST("the history takes limits without a lookup and series continue")
 {
     struct weir_daemon *daemon = calloc(1, sizeof *daemon);
     struct weir_use_service *use;
@@ -183,7 +184,7 @@ static void the_history_takes_limits_without_a_lookup_and_series_continue(void *
 }
 
 /* A tick of many limits is done in pieces, and a reload in its middle loses no count. */
-static void a_tick_does_a_bounded_number_of_limits_at_a_time(void **state)
+TEST("a tick does a bounded number of limits at a time")
 {
     enum { SECOND = 1000000000 };
     struct weir_daemon *daemon = calloc(1, sizeof *daemon);
@@ -217,7 +218,7 @@ static void a_tick_does_a_bounded_number_of_limits_at_a_time(void **state)
 }
 
 /* The counters of keys go to the busiest limits, and those that keep theirs keep its number. */
-static void counters_of_keys_belong_to_the_busiest_limits(void **state)
+TEST("counters of keys belong to the busiest limits")
 {
     enum { MINUTE = 60 };
     const uint64_t second = 1000000000;
@@ -251,15 +252,4 @@ static void counters_of_keys_belong_to_the_busiest_limits(void **state)
     free(daemon);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_limit_follows_the_one_of_its_name),
-        cmocka_unit_test(a_worker_takes_rules_without_a_lookup_and_counters_continue),
-        cmocka_unit_test(a_worker_that_missed_rules_keeps_its_counters),
-        cmocka_unit_test(the_history_takes_limits_without_a_lookup_and_series_continue),
-        cmocka_unit_test(a_tick_does_a_bounded_number_of_limits_at_a_time),
-        cmocka_unit_test(counters_of_keys_belong_to_the_busiest_limits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

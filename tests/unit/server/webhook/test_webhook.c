@@ -12,6 +12,7 @@
 #include "feature/webhook/server/message.h"
 #include "feature/webhook/server/pace.h"
 #include "server/daemon/clock.h"
+#include "test.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -34,7 +35,7 @@ static void event_make(struct weir_webhook_event *event, const char *key, const 
     weir_webhook_event_set(event, &warning, UINT64_C(0x0123456789abcdef), 42);
 }
 
-static void a_body_has_type_timestamp_and_data(void **state)
+TEST("a body has type timestamp and data")
 {
     struct weir_webhook_event event;
     char body[WEIR_WEBHOOK_BODY_MAX];
@@ -50,7 +51,7 @@ static void a_body_has_type_timestamp_and_data(void **state)
     (void)state;
 }
 
-static void a_move_tells_of_penalty_value_step_and_end(void **state)
+TEST("a move tells of penalty value step and end")
 {
     struct weir_penalty_move move = {.penalty = bytes_of("brute-force"),
                                      .kind = bytes_of("client.ip"),
@@ -81,7 +82,7 @@ static void a_move_tells_of_penalty_value_step_and_end(void **state)
     (void)state;
 }
 
-static void the_longest_body_fits_and_is_json(void **state)
+TEST("the longest body fits and is json")
 {
     static char key[WEIR_WARNING_KEY_MAX + 1], user[WEIR_IDENTITY_MAX + 1],
         body[WEIR_WEBHOOK_BODY_MAX];
@@ -99,7 +100,7 @@ static void the_longest_body_fits_and_is_json(void **state)
     (void)state;
 }
 
-static void a_text_longer_than_its_room_is_left_out(void **state)
+TEST("a text longer than its room is left out")
 {
     static char user[WEIR_IDENTITY_MAX + 2], body[WEIR_WEBHOOK_BODY_MAX];
     struct weir_webhook_event event;
@@ -121,7 +122,7 @@ static const struct weir_webhook_secret secrets[2] = {
     {24, {1}},
 };
 
-static void a_signature_is_what_other_tools_compute(void **state)
+TEST("a signature is what other tools compute")
 {
     static const char body[] = "{\"test\": 2432232314}";
     struct weir_webhook_event event;
@@ -139,7 +140,7 @@ static void a_signature_is_what_other_tools_compute(void **state)
     (void)state;
 }
 
-static void answers_are_judged_by_their_status(void **state)
+TEST("answers are judged by their status")
 {
     static const struct {
         long status;
@@ -157,7 +158,7 @@ static void answers_are_judged_by_their_status(void **state)
     (void)state;
 }
 
-static void waits_double_up_to_a_bound_and_half_of_them_is_random(void **state)
+TEST("waits double up to a bound and half of them is random")
 {
     struct weir_webhook_pace pace = {.random = 1};
     uint64_t expected_ms = WEIR_WEBHOOK_WAIT_MS, now_ms = 1000, different = 0, last_ms = 0;
@@ -180,7 +181,7 @@ static void waits_double_up_to_a_bound_and_half_of_them_is_random(void **state)
     (void)state;
 }
 
-static void a_receiver_is_asked_again_when_it_says_within_a_bound(void **state)
+TEST("a receiver is asked again when it says within a bound")
 {
     struct weir_webhook_pace pace = {.random = 1};
     weir_webhook_pace_note(&pace, WEIR_WEBHOOK_AGAIN, 0, 60);
@@ -193,7 +194,7 @@ static void a_receiver_is_asked_again_when_it_says_within_a_bound(void **state)
     (void)state;
 }
 
-static void an_event_is_given_up_by_attempts_and_by_age(void **state)
+TEST("an event is given up by attempts and by age")
 {
     assert_true(weir_webhook_worth(WEIR_WEBHOOK_ATTEMPTS_MAX - 1, WEIR_WEBHOOK_AGE_MAX_MS - 1));
     assert_false(weir_webhook_worth(WEIR_WEBHOOK_ATTEMPTS_MAX, 0));
@@ -201,18 +202,4 @@ static void an_event_is_given_up_by_attempts_and_by_age(void **state)
     (void)state;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_body_has_type_timestamp_and_data),
-        cmocka_unit_test(a_move_tells_of_penalty_value_step_and_end),
-        cmocka_unit_test(the_longest_body_fits_and_is_json),
-        cmocka_unit_test(a_text_longer_than_its_room_is_left_out),
-        cmocka_unit_test(a_signature_is_what_other_tools_compute),
-        cmocka_unit_test(answers_are_judged_by_their_status),
-        cmocka_unit_test(waits_double_up_to_a_bound_and_half_of_them_is_random),
-        cmocka_unit_test(a_receiver_is_asked_again_when_it_says_within_a_bound),
-        cmocka_unit_test(an_event_is_given_up_by_attempts_and_by_age),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

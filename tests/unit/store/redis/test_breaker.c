@@ -8,6 +8,7 @@
 
 #include "store/redis/breaker.h"
 #include "store/redis/jitter.h"
+#include "test.h"
 
 #define MS UINT64_C(1000000)
 #define START (UINT64_C(5000) * 1000 * MS)
@@ -23,7 +24,7 @@ static bool fail_in_a_row(struct redis_breaker *breaker, uint64_t from_ns, uint6
     return opened;
 }
 
-static void failures_in_a_row_open_it(void **state)
+TEST("failures in a row open it")
 {
     struct redis_breaker breaker;
 
@@ -38,7 +39,7 @@ static void failures_in_a_row_open_it(void **state)
     assert_false(redis_breaker_call(&breaker, START + 2001 * MS, false));
 }
 
-static void one_answer_among_them_keeps_it_closed(void **state)
+TEST("one answer among them keeps it closed")
 {
     struct redis_breaker breaker;
 
@@ -49,7 +50,7 @@ static void one_answer_among_them_keeps_it_closed(void **state)
     assert_true(redis_breaker_closed(&breaker));
 }
 
-static void a_hiccup_that_is_shorter_than_the_span_does_not_open_it(void **state)
+TEST("a hiccup that is shorter than the span does not open it")
 {
     struct redis_breaker breaker;
 
@@ -60,7 +61,7 @@ static void a_hiccup_that_is_shorter_than_the_span_does_not_open_it(void **state
     assert_true(redis_breaker_call(&breaker, START + REDIS_BREAKER_SPAN_NS, false));
 }
 
-static void only_one_probe_goes_out_after_a_pause(void **state)
+TEST("only one probe goes out after a pause")
 {
     struct redis_breaker breaker;
 
@@ -81,7 +82,7 @@ static void only_one_probe_goes_out_after_a_pause(void **state)
     assert_int_equal(redis_breaker_due_ns(&breaker), UINT64_MAX);
 }
 
-static void an_answered_probe_closes_it(void **state)
+TEST("an answered probe closes it")
 {
     struct redis_breaker breaker;
 
@@ -96,7 +97,7 @@ static void an_answered_probe_closes_it(void **state)
     assert_true(fail_in_a_row(&breaker, START + 400 * MS, REDIS_BREAKER_SPAN_NS));
 }
 
-static void pauses_grow_and_stay_below_half_a_second(void **state)
+TEST("pauses grow and stay below half a second")
 {
     struct redis_breaker breaker;
     uint64_t now_ns = START, most_ns = 50 * MS;
@@ -121,7 +122,7 @@ static void pauses_grow_and_stay_below_half_a_second(void **state)
                     REDIS_BREAKER_PAUSE_MIN_NS);
 }
 
-static void a_server_that_is_back_is_asked_soon(void **state)
+TEST("a server that is back is asked soon")
 {
     struct redis_breaker breaker;
     uint64_t now_ns = START;
@@ -140,7 +141,7 @@ static void a_server_that_is_back_is_asked_soon(void **state)
     assert_in_range(redis_breaker_due_ns(&breaker) - now_ns, 0, REDIS_BREAKER_PAUSE_MIN_NS / 2);
 }
 
-static void nodes_do_not_probe_together(void **state)
+TEST("nodes do not probe together")
 {
     uint64_t first = 0, least = UINT64_MAX;
 
@@ -158,7 +159,7 @@ static void nodes_do_not_probe_together(void **state)
 }
 
 /* Whatever happens: never two probes at once, none too late, and never stuck. */
-static void random_events_never_wedge_it(void **state)
+TEST("random events never wedge it")
 {
     struct redis_breaker breaker;
     uint64_t random = 42, now_ns = START, open_since_ns = 0;
@@ -191,19 +192,4 @@ static void random_events_never_wedge_it(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(failures_in_a_row_open_it),
-        cmocka_unit_test(one_answer_among_them_keeps_it_closed),
-        cmocka_unit_test(a_hiccup_that_is_shorter_than_the_span_does_not_open_it),
-        cmocka_unit_test(only_one_probe_goes_out_after_a_pause),
-        cmocka_unit_test(an_answered_probe_closes_it),
-        cmocka_unit_test(pauses_grow_and_stay_below_half_a_second),
-        cmocka_unit_test(a_server_that_is_back_is_asked_soon),
-        cmocka_unit_test(nodes_do_not_probe_together),
-        cmocka_unit_test(random_events_never_wedge_it),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

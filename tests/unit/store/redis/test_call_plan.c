@@ -14,6 +14,7 @@
 #include "fake_store.h"
 #include "store/redis/call_plan.h"
 #include "store/redis/jitter.h"
+#include "test.h"
 
 #define SECOND UINT64_C(1000000000)
 #define START (UINT64_C(1700000000) * SECOND)
@@ -388,7 +389,7 @@ static void run(struct sim *sim)
 
 /* --- Tests ------------------------------------------------------------------------------------ */
 
-static void random_decisions_are_those_of_one_store(void **state)
+TEST_WITH(set_up, tear_down, "random decisions are those of one store")
 {
     static const uint8_t ops[] = {WEIR_OP_DECIDE, WEIR_OP_DECIDE, WEIR_OP_DECIDE,
                                   WEIR_OP_PEEK,   WEIR_OP_DEBIT,  WEIR_OP_REFUND};
@@ -413,7 +414,7 @@ static void random_decisions_are_those_of_one_store(void **state)
 }
 
 /* Whatever fails, and whenever: a request that was not decided has charged nothing. */
-static void a_failed_decision_leaves_nothing_behind(void **state)
+TEST_WITH(set_up, tear_down, "a failed decision leaves nothing behind")
 {
     struct sim *sim = *state;
     uint32_t failed = 0;
@@ -459,7 +460,7 @@ static void a_failed_decision_leaves_nothing_behind(void **state)
     assert_true(failed > 1000);
 }
 
-static void slots_are_reserved_one_after_the_other(void **state)
+TEST_WITH(set_up, tear_down, "slots are reserved one after the other")
 {
     struct sim *sim = *state;
 
@@ -474,7 +475,7 @@ static void slots_are_reserved_one_after_the_other(void **state)
     assert_int_equal(sim->calls, 3);
 }
 
-static void other_policies_ask_all_slots_at_once(void **state)
+TEST_WITH(set_up, tear_down, "other policies ask all slots at once")
 {
     struct sim *sim = *state;
 
@@ -492,7 +493,7 @@ static void other_policies_ask_all_slots_at_once(void **state)
     }
 }
 
-static void a_denial_takes_back_what_was_reserved(void **state)
+TEST_WITH(set_up, tear_down, "a denial takes back what was reserved")
 {
     struct sim *sim = *state;
 
@@ -510,7 +511,7 @@ static void a_denial_takes_back_what_was_reserved(void **state)
 }
 
 /* Cancelled at any moment, the bytes of any call having arrived or not. */
-static void a_cancelled_decision_is_rolled_back(void **state)
+TEST_WITH(set_up, tear_down, "a cancelled decision is rolled back")
 {
     struct sim *sim = *state;
     uint32_t cancelled = 0;
@@ -549,7 +550,7 @@ static void a_cancelled_decision_is_rolled_back(void **state)
     assert_true(cancelled > 3000);
 }
 
-static void a_server_that_is_silent_after_the_denial_does_not_undo_it(void **state)
+TEST_WITH(set_up, tear_down, "a server that is silent after the denial does not undo it")
 {
     struct sim *sim = *state;
 
@@ -571,7 +572,7 @@ static void a_server_that_is_silent_after_the_denial_does_not_undo_it(void **sta
     assert_int_equal(sim->outcomes[0].report.remaining, 3);
 }
 
-static void a_repeat_is_recognised_before_anything_is_charged(void **state)
+TEST_WITH(set_up, tear_down, "a repeat is recognised before anything is charged")
 {
     struct sim *sim = *state;
 
@@ -650,7 +651,7 @@ static void lose_a_call(struct sim *sim, uint32_t which, bool executed)
     assert_int_equal(sim->plan.state, CALL_PLAN_FAILED);
 }
 
-static void a_repeat_of_a_debit_charges_what_was_lost_and_nothing_twice(void **state)
+TEST_WITH(set_up, tear_down, "a repeat of a debit charges what was lost and nothing twice")
 {
     for (uint32_t lost = 0; lost < 4; lost++) {
         const uint64_t partly[3] = {1, lost != 0, lost != 2}, all[3] = {1, 1, 1};
@@ -677,7 +678,7 @@ static void a_repeat_of_a_debit_charges_what_was_lost_and_nothing_twice(void **s
     }
 }
 
-static void only_several_slots_need_a_plan(void **state)
+TEST_WITH(set_up, tear_down, "only several slots need a plan")
 {
     struct sim *sim = *state;
     uint8_t action;
@@ -702,22 +703,4 @@ static void only_several_slots_need_a_plan(void **state)
     assert_false(call_plan_is_one_call(&sim->decision, true, &action));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(random_decisions_are_those_of_one_store),
-        TEST(a_failed_decision_leaves_nothing_behind),
-        TEST(slots_are_reserved_one_after_the_other),
-        TEST(other_policies_ask_all_slots_at_once),
-        TEST(a_denial_takes_back_what_was_reserved),
-        TEST(a_cancelled_decision_is_rolled_back),
-        TEST(a_server_that_is_silent_after_the_denial_does_not_undo_it),
-        TEST(a_repeat_is_recognised_before_anything_is_charged),
-        TEST(a_repeat_of_a_debit_charges_what_was_lost_and_nothing_twice),
-        TEST(only_several_slots_need_a_plan),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

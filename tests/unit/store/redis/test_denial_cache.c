@@ -9,6 +9,7 @@
 
 #include "store/redis/denial_cache.h"
 #include "store/redis/jitter.h"
+#include "test.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)
@@ -77,7 +78,7 @@ static bool finds(struct rig *rig, uint64_t now_ns)
     return redis_denial_cache_find(rig->denials, &rig->decision, now_ns);
 }
 
-static void a_denial_is_found_with_the_time_since_taken_off(void **state)
+TEST_WITH(set_up, tear_down, "a denial is found with the time since taken off")
 {
     struct rig *rig = *state;
     struct weir_report report;
@@ -97,7 +98,7 @@ static void a_denial_is_found_with_the_time_since_taken_off(void **state)
     }
 }
 
-static void a_report_that_was_made_grows_older(void **state)
+TEST_WITH(set_up, tear_down, "a report that was made grows older")
 {
     struct rig *rig = *state;
 
@@ -117,7 +118,7 @@ static void a_report_that_was_made_grows_older(void **state)
     assert_int_equal(rig->outcomes[1].next_ns, WEIR_NEVER);
 }
 
-static void it_ends_at_100_ms(void **state)
+TEST_WITH(set_up, tear_down, "it ends at 100 ms")
 {
     struct rig *rig = *state;
 
@@ -127,7 +128,7 @@ static void it_ends_at_100_ms(void **state)
     assert_false(finds(rig, LOCAL + REDIS_DENIAL_CACHE_MAX_NS));
 }
 
-static void it_ends_when_the_first_check_may_admit_counted_from_the_sending(void **state)
+TEST_WITH(set_up, tear_down, "it ends when the first check may admit counted from the sending")
 {
     struct rig *rig = *state;
 
@@ -140,7 +141,7 @@ static void it_ends_when_the_first_check_may_admit_counted_from_the_sending(void
     assert_false(finds(rig, LOCAL + 40 * MS));
 }
 
-static void a_reply_that_took_longer_than_the_wait_is_not_remembered(void **state)
+TEST_WITH(set_up, tear_down, "a reply that took longer than the wait is not remembered")
 {
     struct rig *rig = *state;
 
@@ -149,7 +150,8 @@ static void a_reply_that_took_longer_than_the_wait_is_not_remembered(void **stat
     assert_false(finds(rig, LOCAL + REDIS_DENIAL_CACHE_MAX_NS));
 }
 
-static void it_answers_for_no_other_cost_scale_key_limit_policy_or_number_of_checks(void **state)
+TEST_WITH(set_up, tear_down,
+          "it answers for no other cost scale key limit policy or number of checks")
 {
     struct rig *rig = *state;
     struct weir_limit other = rig->limits[0];
@@ -186,7 +188,7 @@ static void it_answers_for_no_other_cost_scale_key_limit_policy_or_number_of_che
     assert_false(finds(rig, LOCAL));
 }
 
-static void only_denials_that_charged_nothing_are_kept(void **state)
+TEST_WITH(set_up, tear_down, "only denials that charged nothing are kept")
 {
     struct rig *rig = *state;
 
@@ -206,7 +208,7 @@ static void only_denials_that_charged_nothing_are_kept(void **state)
     }
 }
 
-static void a_denial_by_leases_in_flight_is_not_kept_but_one_beside_them_is(void **state)
+TEST_WITH(set_up, tear_down, "a denial by leases in flight is not kept but one beside them is")
 {
     struct rig *rig = *state;
     const struct weir_limit_spec spec = {
@@ -226,7 +228,7 @@ static void a_denial_by_leases_in_flight_is_not_kept_but_one_beside_them_is(void
     assert_true(finds(rig, LOCAL));
 }
 
-static void checks_without_a_state_take_part(void **state)
+TEST_WITH(set_up, tear_down, "checks without a state take part")
 {
     struct rig *rig = *state;
 
@@ -241,7 +243,7 @@ static void checks_without_a_state_take_part(void **state)
     assert_int_equal(rig->outcomes[2].verdict, WEIR_DENIED);
 }
 
-static void what_is_given_back_is_forgotten(void **state)
+TEST_WITH(set_up, tear_down, "what is given back is forgotten")
 {
     struct rig *rig = *state;
     struct weir_check one = rig->checks[1];
@@ -258,7 +260,7 @@ static void what_is_given_back_is_forgotten(void **state)
     assert_true(finds(rig, LOCAL));
 }
 
-static void the_time_can_be_set_lower_but_not_higher(void **state)
+TEST_WITH(set_up, tear_down, "the time can be set lower but not higher")
 {
     struct rig *rig = *state;
 
@@ -278,7 +280,7 @@ static void the_time_can_be_set_lower_but_not_higher(void **state)
 }
 
 /* Many more than it has room for, of all sizes: what it finds is right, and it finds the newest. */
-static void a_ring_that_is_full_forgets_and_never_errs(void **state)
+TEST_WITH(set_up, tear_down, "a ring that is full forgets and never errs")
 {
     struct rig *rig = *state;
     uint64_t random = 9, now_ns = LOCAL, found = 0;
@@ -307,24 +309,4 @@ static void a_ring_that_is_full_forgets_and_never_errs(void **state)
     assert_true(found > 100);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_denial_is_found_with_the_time_since_taken_off),
-        TEST(a_report_that_was_made_grows_older),
-        TEST(it_ends_at_100_ms),
-        TEST(it_ends_when_the_first_check_may_admit_counted_from_the_sending),
-        TEST(a_reply_that_took_longer_than_the_wait_is_not_remembered),
-        TEST(it_answers_for_no_other_cost_scale_key_limit_policy_or_number_of_checks),
-        TEST(only_denials_that_charged_nothing_are_kept),
-        TEST(a_denial_by_leases_in_flight_is_not_kept_but_one_beside_them_is),
-        TEST(checks_without_a_state_take_part),
-        TEST(what_is_given_back_is_forgotten),
-        TEST(the_time_can_be_set_lower_but_not_higher),
-        TEST(a_ring_that_is_full_forgets_and_never_errs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -9,6 +9,7 @@
 
 #include "core/bytes.h"
 #include "store/redis/secret.h"
+#include "test.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -48,11 +49,10 @@ static enum redis_secret_result tell_of(struct redis_secret *secret,
     return redis_secret_take(secret, (struct weir_bytes){from->text, from->size}, now_ns);
 }
 
-static void test_none_is_known_before_it_is_reported(void **state)
+TEST("test none is known before it is reported")
 {
     char text[REDIS_SECRET_TEXT_MAX];
     struct redis_secret secret;
-    (void)state;
     redis_secret_init(&secret, seed);
     assert_false(known(&secret, 0, 0));
     assert_int_equal(redis_secret_text(&secret, text), 32);
@@ -60,10 +60,9 @@ static void test_none_is_known_before_it_is_reported(void **state)
     redis_secret_end(&secret);
 }
 
-static void test_nodes_that_read_one_text_have_one_secret(void **state)
+TEST("test nodes that read one text have one secret")
 {
     struct redis_secret one, two;
-    (void)state;
     redis_secret_init(&one, seed);
     redis_secret_init(&two, other_seed);
     assert_int_equal(tell_of(&two, &one, 5), REDIS_SECRET_FIRST);
@@ -78,11 +77,10 @@ static void test_nodes_that_read_one_text_have_one_secret(void **state)
     redis_secret_end(&two);
 }
 
-static void test_another_secret_is_accepted_at_once_and_signs_when_all_know_it(void **state)
+TEST("test another secret is accepted at once and signs when all know it")
 {
     struct redis_secret secret;
     uint64_t result = 100 * SECOND, adopted = result + REDIS_SECRET_ADOPT_NS;
-    (void)state;
     redis_secret_init(&secret, seed);
     assert_int_equal(tell_of(&secret, &secret, SECOND), REDIS_SECRET_FIRST);
     struct words before = at(&secret, 0, SECOND);
@@ -95,10 +93,9 @@ static void test_another_secret_is_accepted_at_once_and_signs_when_all_know_it(v
     redis_secret_end(&secret);
 }
 
-static void test_the_last_but_one_is_forgotten(void **state)
+TEST("test the last but one is forgotten")
 {
     struct redis_secret secret;
-    (void)state;
     redis_secret_init(&secret, seed);
     assert_int_equal(tell(&secret, "the first secret of all", 0), REDIS_SECRET_FIRST);
     struct words first = at(&secret, 0, 0);
@@ -111,11 +108,10 @@ static void test_the_last_but_one_is_forgotten(void **state)
     redis_secret_end(&secret);
 }
 
-static void test_texts_that_are_too_short_or_too_long_are_none(void **state)
+TEST("test texts that are too short or too long are none")
 {
     char text[REDIS_SECRET_TEXT_MAX + 2];
     struct redis_secret secret;
-    (void)state;
     memset(text, 'x', sizeof text);
     for (size_t size = 0; size < sizeof text; size++) {
         bool good = size >= REDIS_SECRET_TEXT_MIN && size <= REDIS_SECRET_TEXT_MAX;
@@ -127,14 +123,4 @@ static void test_texts_that_are_too_short_or_too_long_are_none(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_none_is_known_before_it_is_reported),
-        cmocka_unit_test(test_nodes_that_read_one_text_have_one_secret),
-        cmocka_unit_test(test_another_secret_is_accepted_at_once_and_signs_when_all_know_it),
-        cmocka_unit_test(test_the_last_but_one_is_forgotten),
-        cmocka_unit_test(test_texts_that_are_too_short_or_too_long_are_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

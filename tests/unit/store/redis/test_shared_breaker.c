@@ -9,6 +9,7 @@
 
 #include "store/redis/jitter.h"
 #include "store/redis/shared_breaker.h"
+#include "test.h"
 
 #define MS UINT64_C(1000000)
 #define START (UINT64_C(5000) * 1000 * MS)
@@ -69,7 +70,7 @@ static uint64_t due_of(const struct redis_shared_breaker *shared, unsigned store
     return redis_shared_breaker_due_ns(shared, &stores[store]);
 }
 
-static void late_calls_of_all_stores_open_it_once(void **state)
+TEST_WITH(set_up, tear_down, "late calls of all stores open it once")
 {
     uint64_t now_ns = open_it(*state, START);
 
@@ -77,7 +78,7 @@ static void late_calls_of_all_stores_open_it_once(void **state)
         assert_false(redis_shared_breaker_late(*state, now_ns + (uint64_t)i * MS, SLOT + 1));
 }
 
-static void an_answer_to_any_store_begins_the_count_anew(void **state)
+TEST_WITH(set_up, tear_down, "an answer to any store begins the count anew")
 {
     for (uint64_t i = 0; i < 1000; i++)
         if (i % REDIS_BREAKER_FAILURES == REDIS_BREAKER_FAILURES - 1)
@@ -87,7 +88,7 @@ static void an_answer_to_any_store_begins_the_count_anew(void **state)
     assert_true(redis_shared_breaker_closed(*state));
 }
 
-static void a_clock_that_is_behind_does_not_open_it(void **state)
+TEST_WITH(set_up, tear_down, "a clock that is behind does not open it")
 {
     for (uint64_t i = 0; i < 100; i++)
         assert_false(redis_shared_breaker_late(*state, START - i, SLOT));
@@ -95,7 +96,7 @@ static void a_clock_that_is_behind_does_not_open_it(void **state)
     assert_true(redis_shared_breaker_late(*state, START + REDIS_BREAKER_SPAN_NS, SLOT));
 }
 
-static void one_store_probes_and_closes_it_for_all(void **state)
+TEST_WITH(set_up, tear_down, "one store probes and closes it for all")
 {
     uint64_t opened_ns = open_it(*state, START), due_ns = due_of(*state, 0), open_ns;
     unsigned taken = 0;
@@ -120,7 +121,7 @@ static void one_store_probes_and_closes_it_for_all(void **state)
     open_it(*state, due_ns + 2000 * MS); /* the count has begun anew */
 }
 
-static void there_is_one_probe_a_pause_whatever_the_number_of_stores(void **state)
+TEST_WITH(set_up, tear_down, "there is one probe a pause whatever the number of stores")
 {
     uint64_t from_ns = open_it(*state, START);
     unsigned probes = 0, of[STORES] = {0};
@@ -136,7 +137,7 @@ static void there_is_one_probe_a_pause_whatever_the_number_of_stores(void **stat
     assert_true(of[0] > 10 && of[1] > 10); /* one whose probe fails lets another one go first */
 }
 
-static void a_store_that_is_alone_probes_again_after_its_turn_to_yield(void **state)
+TEST_WITH(set_up, tear_down, "a store that is alone probes again after its turn to yield")
 {
     uint64_t now_ns;
 
@@ -149,7 +150,7 @@ static void a_store_that_is_alone_probes_again_after_its_turn_to_yield(void **st
     assert_true(take(*state, 2, due_of(*state, 2)));
 }
 
-static void a_prober_that_leaves_gives_the_probe_up(void **state)
+TEST_WITH(set_up, tear_down, "a prober that leaves gives the probe up")
 {
     uint64_t now_ns;
 
@@ -166,7 +167,7 @@ static void a_prober_that_leaves_gives_the_probe_up(void **state)
     assert_true(end(*state, 3, now_ns, true));
 }
 
-static void a_prober_that_stops_is_replaced(void **state)
+TEST_WITH(set_up, tear_down, "a prober that stops is replaced")
 {
     uint64_t now_ns;
 
@@ -181,7 +182,7 @@ static void a_prober_that_stops_is_replaced(void **state)
     assert_true(end(*state, 1, now_ns + REDIS_SHARED_BREAKER_PROBE_NS, true));
 }
 
-static void a_connection_that_is_back_makes_the_probe_due_soon(void **state)
+TEST_WITH(set_up, tear_down, "a connection that is back makes the probe due soon")
 {
     uint64_t now_ns = open_it(*state, START);
 
@@ -196,7 +197,7 @@ static void a_connection_that_is_back_makes_the_probe_due_soon(void **state)
 }
 
 /* Whatever happens: never two probers, and never stuck. */
-static void random_events_never_wedge_it(void **state)
+TEST_WITH(set_up, tear_down, "random events never wedge it")
 {
     uint64_t random = 7, now_ns = START, closed = 0;
     unsigned prober = STORES;
@@ -269,7 +270,7 @@ static void *run_store(void *of)
     return NULL;
 }
 
-static void threads_open_and_close_it_in_turn(void **state)
+TEST_WITH(set_up, tear_down, "threads open and close it in turn")
 {
     pthread_t threads[STORES];
 
@@ -281,23 +282,4 @@ static void threads_open_and_close_it_in_turn(void **state)
     assert_int_equal(counts.opened - counts.closed, !redis_shared_breaker_closed(*state));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(late_calls_of_all_stores_open_it_once),
-        TEST(an_answer_to_any_store_begins_the_count_anew),
-        TEST(a_clock_that_is_behind_does_not_open_it),
-        TEST(one_store_probes_and_closes_it_for_all),
-        TEST(there_is_one_probe_a_pause_whatever_the_number_of_stores),
-        TEST(a_store_that_is_alone_probes_again_after_its_turn_to_yield),
-        TEST(a_prober_that_leaves_gives_the_probe_up),
-        TEST(a_prober_that_stops_is_replaced),
-        TEST(a_connection_that_is_back_makes_the_probe_due_soon),
-        TEST(random_events_never_wedge_it),
-        TEST(threads_open_and_close_it_in_turn),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -9,6 +9,7 @@
 
 #include "store/redis/jitter.h"
 #include "store/redis/slab.h"
+#include "test.h"
 
 #define BOUND ((size_t)4 * 1024 * 1024)
 
@@ -27,7 +28,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void what_is_given_back_last_is_taken_first(void **state)
+TEST_WITH(set_up, tear_down, "what is given back last is taken first")
 {
     struct redis_slabs *slabs = *state;
     void *first = redis_slabs_take(slabs, 100), *second = redis_slabs_take(slabs, 100);
@@ -39,7 +40,7 @@ static void what_is_given_back_last_is_taken_first(void **state)
     assert_int_equal(slabs->taken, 2);
 }
 
-static void steady_use_takes_no_more_memory(void **state)
+TEST_WITH(set_up, tear_down, "steady use takes no more memory")
 {
     struct redis_slabs *slabs = *state;
     void *block[50];
@@ -54,7 +55,7 @@ static void steady_use_takes_no_more_memory(void **state)
     assert_int_equal(slabs->taken, 0);
 }
 
-static void every_byte_of_every_block_is_its_own(void **state)
+TEST_WITH(set_up, tear_down, "every byte of every block is its own")
 {
     struct redis_slabs *slabs = *state;
     struct {
@@ -81,7 +82,7 @@ static void every_byte_of_every_block_is_its_own(void **state)
     }
 }
 
-static void it_stops_at_its_bound_and_goes_on_after(void **state)
+TEST_WITH(set_up, tear_down, "it stops at its bound and continues after")
 {
     struct redis_slabs *slabs = *state;
     void *block, *last = NULL;
@@ -98,7 +99,7 @@ static void it_stops_at_its_bound_and_goes_on_after(void **state)
     assert_null(redis_slabs_take(slabs, 1024));
 }
 
-static void the_largest_size_is_the_largest(void **state)
+TEST_WITH(set_up, tear_down, "the largest size is the largest")
 {
     struct redis_slabs *slabs = *state;
 
@@ -107,15 +108,4 @@ static void the_largest_size_is_the_largest(void **state)
     assert_null(redis_slabs_take(slabs, SIZE_MAX));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(what_is_given_back_last_is_taken_first), TEST(steady_use_takes_no_more_memory),
-        TEST(every_byte_of_every_block_is_its_own),   TEST(it_stops_at_its_bound_and_goes_on_after),
-        TEST(the_largest_size_is_the_largest),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Redis store over a real server: every operation by submit, flush and done. */
 #include "store_rig.h"
+#include "test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +34,7 @@ static int tear_down(void **state)
 
 /* --- As the core does ------------------------------------------------------------------------- */
 
-static void every_algorithm_decides_as_the_core_does(void **state)
+TEST_WITH(set_up, tear_down, "every algorithm decides as the core does")
 {
     static const enum weir_algorithm algorithms[] = {
         WEIR_FIXED_WINDOW, WEIR_SLIDING_WINDOW, WEIR_SLIDING_LOG, WEIR_TOKEN_BUCKET,
@@ -52,7 +53,7 @@ static void every_algorithm_decides_as_the_core_does(void **state)
     }
 }
 
-static void several_limits_are_one_decision_and_one_call(void **state)
+TEST_WITH(set_up, tear_down, "several limits are one decision and one call")
 {
     struct store_rig *rig = *state;
     uint64_t calls = rig->stats->calls;
@@ -66,7 +67,7 @@ static void several_limits_are_one_decision_and_one_call(void **state)
     store_trace_end(&trace);
 }
 
-static void what_needs_no_state_needs_no_server(void **state)
+TEST_WITH(set_up, tear_down, "what needs no state needs no server")
 {
     struct store_rig *rig = *state;
     uint64_t calls = rig->stats->calls;
@@ -107,7 +108,7 @@ static int operate(struct store_rig *rig, uint8_t op, const struct weir_limit *l
     return verdict;
 }
 
-static void states_are_looked_at_and_forgotten(void **state)
+TEST_WITH(set_up, tear_down, "states are looked at and forgotten")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_GCRA, 10, 10 * SECOND);
@@ -125,7 +126,7 @@ static void states_are_looked_at_and_forgotten(void **state)
     assert_int_equal(store_rig_take(rig, &limit, "a", 1), WEIR_ALLOWED); /* not remembered */
 }
 
-static void a_lease_is_ended_by_what_its_token_says(void **state)
+TEST_WITH(set_up, tear_down, "a lease is ended by what its token says")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_CONCURRENCY, 1, 30 * SECOND);
@@ -147,7 +148,7 @@ static void a_lease_is_ended_by_what_its_token_says(void **state)
     }
 }
 
-static void a_repeated_request_charges_once(void **state)
+TEST_WITH(set_up, tear_down, "a repeated request charges once")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 10, 60 * SECOND);
@@ -170,7 +171,7 @@ static void a_repeated_request_charges_once(void **state)
 }
 
 /* As in the core: a_debit_has_no_room_beyond_the_latest_time. */
-static void a_debit_is_charged_up_to_the_latest_time(void **state)
+TEST_WITH(set_up, tear_down, "a debit is charged up to the latest time")
 {
     struct store_rig *rig = *state;
     const uint64_t day = 24 * 3600 * SECOND;
@@ -194,7 +195,7 @@ static void a_debit_is_charged_up_to_the_latest_time(void **state)
     }
 }
 
-static void a_limit_that_redis_cannot_hold_is_refused(void **state)
+TEST_WITH(set_up, tear_down, "a limit that redis cannot hold is refused")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 10, SECOND);
@@ -206,7 +207,7 @@ static void a_limit_that_redis_cannot_hold_is_refused(void **state)
     assert_true(reason.text[0] != '\0');
 }
 
-static void a_prefix_that_would_move_slots_is_refused(void **state)
+TEST_WITH(set_up, tear_down, "a prefix that would move slots is refused")
 {
     struct store_rig *rig = *state;
     struct weir_store_redis_options options = store_rig_options(rig);
@@ -225,7 +226,7 @@ static void a_prefix_that_would_move_slots_is_refused(void **state)
 
 /* --- Denials remembered ----------------------------------------------------------------------- */
 
-static void a_denial_is_answered_from_memory_for_100_ms(void **state)
+TEST_WITH(set_up, tear_down, "a denial is answered from memory for 100 ms")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 5, 60 * SECOND);
@@ -254,7 +255,7 @@ static void a_denial_is_answered_from_memory_for_100_ms(void **state)
     assert_int_equal(rig->stats->calls, calls + 3);
 }
 
-static void a_refund_is_known_at_once(void **state)
+TEST_WITH(set_up, tear_down, "a refund is known at once")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 5, 60 * SECOND);
@@ -286,7 +287,7 @@ static uint64_t info(struct store_rig *rig, const char *field)
     return value;
 }
 
-static void ten_thousand_decisions_of_a_turn_travel_together(void **state)
+TEST_WITH(set_up_in_real_time, tear_down, "ten thousand decisions of a turn travel together")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_GCRA, MANY / 2, WEIR_WINDOW_MAX_NS);
@@ -312,7 +313,8 @@ static void ten_thousand_decisions_of_a_turn_travel_together(void **state)
     free(batch);
 }
 
-static void a_decision_that_is_cancelled_before_the_flush_is_never_executed(void **state)
+TEST_WITH(set_up_in_real_time, tear_down,
+          "a decision that is cancelled before the flush is never executed")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 5, 60 * SECOND);
@@ -328,7 +330,7 @@ static void a_decision_that_is_cancelled_before_the_flush_is_never_executed(void
     assert_int_equal(rig->stats->timeouts, 0); /* it was not late */
 }
 
-static void a_late_reply_is_dropped(void **state)
+TEST_WITH(set_up_in_real_time, tear_down, "a late reply is dropped")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 5, 60 * SECOND);
@@ -345,7 +347,7 @@ static void a_late_reply_is_dropped(void **state)
     assert_int_equal(rig->finished, 2);
 }
 
-static void a_lease_given_to_nobody_is_ended(void **state)
+TEST_WITH(set_up_in_real_time, tear_down, "a lease given to nobody is ended")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_CONCURRENCY, 1, 3600 * SECOND);
@@ -368,7 +370,7 @@ static void cancel_the_other(struct store_rig *rig, struct rig_decision *decisio
     rig->on_done = NULL;
 }
 
-static void a_decision_may_be_cancelled_while_another_is_reported(void **state)
+TEST_WITH(set_up_in_real_time, tear_down, "a decision may be cancelled while another is reported")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 5, 60 * SECOND);
@@ -389,7 +391,7 @@ static void a_decision_may_be_cancelled_while_another_is_reported(void **state)
 }
 
 /* A call that has no room fails with the flush, also when another's `done` cancels it. */
-static void what_has_no_room_fails_at_the_flush(void **state)
+TEST_WITH(set_up_in_real_time, tear_down, "what has no room fails at the flush")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 5, 60 * SECOND);
@@ -414,7 +416,8 @@ static void what_has_no_room_fails_at_the_flush(void **state)
 
 /* --- Errors of the server --------------------------------------------------------------------- */
 
-static void a_key_of_another_type_fails_its_decision_and_says_so_once(void **state)
+TEST_WITH(set_up_in_real_time, tear_down,
+          "a key of another type fails its decision and is reported once")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 5, 60 * SECOND);
@@ -437,7 +440,7 @@ static void a_key_of_another_type_fails_its_decision_and_says_so_once(void **sta
     assert_int_equal(store_rig_take(rig, &limit, "b", 1), WEIR_ALLOWED);
 }
 
-static void scripts_that_were_flushed_are_loaded_again(void **state)
+TEST_WITH(set_up_in_real_time, tear_down, "scripts that were flushed are loaded again")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 5, 60 * SECOND);
@@ -451,7 +454,7 @@ static void scripts_that_were_flushed_are_loaded_again(void **state)
     assert_int_equal(store_rig_take(rig, &limit, "a", 2), WEIR_ALLOWED);
 }
 
-static void calls_and_their_latency_are_counted(void **state)
+TEST_WITH(set_up_in_real_time, tear_down, "calls and their latency are counted")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_GCRA, 1000, SECOND);
@@ -467,33 +470,4 @@ static void calls_and_their_latency_are_counted(void **state)
     assert_int_equal(rig->stats->errors, 0);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-#define REAL(f) cmocka_unit_test_setup_teardown(f, set_up_in_real_time, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(every_algorithm_decides_as_the_core_does),
-        TEST(several_limits_are_one_decision_and_one_call),
-        TEST(what_needs_no_state_needs_no_server),
-        TEST(states_are_looked_at_and_forgotten),
-        TEST(a_lease_is_ended_by_what_its_token_says),
-        TEST(a_repeated_request_charges_once),
-        TEST(a_debit_is_charged_up_to_the_latest_time),
-        TEST(a_limit_that_redis_cannot_hold_is_refused),
-        TEST(a_prefix_that_would_move_slots_is_refused),
-        TEST(a_denial_is_answered_from_memory_for_100_ms),
-        TEST(a_refund_is_known_at_once),
-        REAL(ten_thousand_decisions_of_a_turn_travel_together),
-        REAL(a_decision_that_is_cancelled_before_the_flush_is_never_executed),
-        REAL(a_late_reply_is_dropped),
-        REAL(a_lease_given_to_nobody_is_ended),
-        REAL(a_decision_may_be_cancelled_while_another_is_reported),
-        REAL(what_has_no_room_fails_at_the_flush),
-        REAL(a_key_of_another_type_fails_its_decision_and_says_so_once),
-        REAL(scripts_that_were_flushed_are_loaded_again),
-        REAL(calls_and_their_latency_are_counted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -2,6 +2,7 @@
 /* A decision in Redis allocates nothing, once as many have been in flight at a time. */
 #include "allocations.h"
 #include "store_rig.h"
+#include "test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,23 +64,15 @@ static void run(uint8_t flags)
     store_rig_end(&rig);
 }
 
-static void exact_decisions_allocate_nothing(void **state)
+TEST("exact decisions allocate nothing")
 {
     run(0);
     assert_true(rig.finished > 100 * TURN / 2);
 }
 
-static void decisions_from_shares_allocate_nothing(void **state)
+TEST("decisions from shares allocate nothing")
 {
     run(WEIR_CHECK_LEASED);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exact_decisions_allocate_nothing),
-        cmocka_unit_test(decisions_from_shares_allocate_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

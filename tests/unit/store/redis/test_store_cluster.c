@@ -3,6 +3,7 @@
  * servers, whole or not at all. */
 #include "core/bytes.h"
 #include "store_rig.h"
+#include "test.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -161,7 +162,7 @@ static void assert_left(struct store_rig *rig, const struct weir_limit *limit, u
 
 /* --- Tests ------------------------------------------------------------------------------------ */
 
-static void random_decisions_are_those_of_one_store(void **state)
+TEST_WITH(set_up, tear_down, "random decisions are those of one store")
 {
     struct store_trace trace;
 
@@ -171,7 +172,7 @@ static void random_decisions_are_those_of_one_store(void **state)
     store_trace_end(&trace);
 }
 
-static void a_denial_on_one_server_charges_nothing_on_the_others(void **state)
+TEST_WITH(set_up_in_real_time, tear_down, "a denial on one server charges nothing on the others")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 10, 24 * 3600 * SECOND);
@@ -248,17 +249,19 @@ static void deny_under_another_plan(struct store_rig *rig, bool meanwhile)
         assert_memory_equal(is, was, sizeof is);
 }
 
-static void a_denial_on_one_server_leaves_another_as_an_earlier_plan_made_it(void **state)
+TEST_WITH(set_up_in_real_time, tear_down,
+          "a denial on one server leaves another as an earlier plan made it")
 {
     deny_under_another_plan(*state, false);
 }
 
-static void a_denial_on_one_server_leaves_another_in_the_plan_that_it_is_in(void **state)
+TEST_WITH(set_up_in_real_time, tear_down,
+          "a denial on one server leaves another in the plan that it is in")
 {
     deny_under_another_plan(*state, true);
 }
 
-static void a_repeat_charges_no_server_again(void **state)
+TEST_WITH(set_up_in_real_time, tear_down, "a repeat charges no server again")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 10, 24 * 3600 * SECOND);
@@ -276,7 +279,7 @@ static void a_repeat_charges_no_server_again(void **state)
 }
 
 /* A record keeps its place, whatever is beside it: also where no check of its decision does. */
-static void a_denial_takes_back_a_record_that_is_alone_in_its_slot(void **state)
+TEST_WITH(set_up_in_real_time, tear_down, "a denial takes back a record that is alone in its slot")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 10, 24 * 3600 * SECOND);
@@ -298,7 +301,7 @@ static void a_denial_takes_back_a_record_that_is_alone_in_its_slot(void **state)
 }
 
 /* Cancelled between any two replies. What was decided before that stays; all else is taken back. */
-static void a_decision_that_is_cancelled_is_taken_back_everywhere(void **state)
+TEST_WITH(set_up_in_real_time, tear_down, "a decision that is cancelled is taken back everywhere")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 100000, 24 * 3600 * SECOND);
@@ -327,7 +330,7 @@ static void a_decision_that_is_cancelled_is_taken_back_everywhere(void **state)
 }
 
 /* One of three masters hangs. The others go on, and what it held up is taken back from them. */
-static void one_silent_server_is_no_outage(void **state)
+TEST_WITH(set_up_in_real_time, tear_down, "one silent server is no outage")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 1000, 24 * 3600 * SECOND);
@@ -361,7 +364,7 @@ static void one_silent_server_is_no_outage(void **state)
 }
 
 /* The connection over which a reservation was made is cut before the roll-back. */
-static void a_reservation_is_taken_back_over_another_connection(void **state)
+TEST_WITH(set_up_in_real_time, tear_down, "a reservation is taken back over another connection")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 1000, 24 * 3600 * SECOND);
@@ -381,22 +384,4 @@ static void a_reservation_is_taken_back_over_another_connection(void **state)
     assert_int_equal(left[1], 1000);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-#define REAL(f) cmocka_unit_test_setup_teardown(f, set_up_in_real_time, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(random_decisions_are_those_of_one_store),
-        REAL(a_denial_on_one_server_charges_nothing_on_the_others),
-        REAL(a_denial_on_one_server_leaves_another_as_an_earlier_plan_made_it),
-        REAL(a_denial_on_one_server_leaves_another_in_the_plan_that_it_is_in),
-        REAL(a_repeat_charges_no_server_again),
-        REAL(a_denial_takes_back_a_record_that_is_alone_in_its_slot),
-        REAL(a_decision_that_is_cancelled_is_taken_back_everywhere),
-        REAL(one_silent_server_is_no_outage),
-        REAL(a_reservation_is_taken_back_over_another_connection),
-    };
-
-    return cmocka_run_group_tests(tests, start_cluster, stop_cluster);
-}
+RUN_TESTS_WITH(start_cluster, stop_cluster)

@@ -2,6 +2,7 @@
 /* The Redis store when its server is gone, silent, or back: what a decision gets, and when the
  * store recovers. */
 #include "store_rig.h"
+#include "test.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -74,7 +75,8 @@ static uint32_t ask_patiently(struct store_rig *rig, const struct weir_limit *li
     return ask_within(rig, limit, count, 60 * SECOND, &failed);
 }
 
-static void a_server_that_hangs_opens_the_breaker_and_is_used_again_when_it_answers(void **state)
+TEST_WITH(set_up, tear_down,
+          "a server that hangs opens the breaker and is used again when it answers")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 1000000, 3600 * SECOND);
@@ -106,7 +108,7 @@ static void a_server_that_hangs_opens_the_breaker_and_is_used_again_when_it_answ
     assert_int_equal(ask_patiently(rig, &limit, 100), 100);
 }
 
-static void one_late_turn_does_not_open_the_breaker(void **state)
+TEST_WITH(set_up, tear_down, "one late turn does not open the breaker")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 1000000, 3600 * SECOND);
@@ -121,7 +123,8 @@ static void one_late_turn_does_not_open_the_breaker(void **state)
     assert_int_equal(rig->stats->breaker, REDIS_BREAKER_CLOSED);
 }
 
-static void a_server_that_dies_fails_what_is_pending_and_is_used_again_when_it_is_back(void **state)
+TEST_WITH(set_up, tear_down,
+          "a server that dies fails what is pending and is used again when it is back")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 1000000, 3600 * SECOND);
@@ -151,7 +154,7 @@ static void a_server_that_dies_fails_what_is_pending_and_is_used_again_when_it_i
     assert_int_equal(store_rig_events(rig, "breaker_closed"), 0);
 }
 
-static void leases_that_may_have_been_given_in_an_outage_are_ended(void **state)
+TEST_WITH(set_up, tear_down, "leases that may have been given in an outage are ended")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_CONCURRENCY, 100, 3600 * SECOND);
@@ -175,7 +178,7 @@ static void leases_that_may_have_been_given_in_an_outage_are_ended(void **state)
     assert_int_equal(report.remaining, 100);
 }
 
-static void what_is_remembered_stands_while_the_server_is_gone(void **state)
+TEST_WITH(set_up, tear_down, "what is remembered stands while the server is gone")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_SLIDING_LOG, 1, 3600 * SECOND);
@@ -200,7 +203,7 @@ static void what_is_remembered_stands_while_the_server_is_gone(void **state)
     }
 }
 
-static void a_store_that_never_had_a_server_says_so_and_fails_at_once(void **state)
+TEST_WITH(set_up, tear_down, "a store that never had a server says so and fails at once")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 10, SECOND);
@@ -222,7 +225,7 @@ static void a_store_that_never_had_a_server_says_so_and_fails_at_once(void **sta
     assert_int_equal(ask_patiently(rig, &limit, 1), 1);
 }
 
-static void it_closes_with_decisions_pending_and_a_silent_server(void **state)
+TEST_WITH(set_up, tear_down, "it closes with decisions pending and a silent server")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 1000, 3600 * SECOND);
@@ -243,7 +246,7 @@ static void it_closes_with_decisions_pending_and_a_silent_server(void **state)
     assert_int_equal(rig->finished, 0);
 }
 
-static void a_store_can_be_closed_at_once(void **state)
+TEST_WITH(set_up, tear_down, "a store can be closed at once")
 {
     struct store_rig *rig = *state;
 
@@ -251,20 +254,4 @@ static void a_store_can_be_closed_at_once(void **state)
     rig->store = NULL;
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_server_that_hangs_opens_the_breaker_and_is_used_again_when_it_answers),
-        TEST(one_late_turn_does_not_open_the_breaker),
-        TEST(a_server_that_dies_fails_what_is_pending_and_is_used_again_when_it_is_back),
-        TEST(leases_that_may_have_been_given_in_an_outage_are_ended),
-        TEST(what_is_remembered_stands_while_the_server_is_gone),
-        TEST(a_store_that_never_had_a_server_says_so_and_fails_at_once),
-        TEST(it_closes_with_decisions_pending_and_a_silent_server),
-        TEST(a_store_can_be_closed_at_once),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

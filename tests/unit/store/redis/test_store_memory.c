@@ -4,6 +4,7 @@
  */
 #include "failing_memory.h"
 #include "store_rig.h"
+#include "test.h"
 
 #include <string.h>
 
@@ -21,7 +22,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void any_allocation_of_opening_may_fail(void **state)
+TEST_WITH(set_up, tear_down, "any allocation of opening may fail")
 {
     struct weir_store_redis_options options = store_rig_options(&rig);
     struct weir_reason reason;
@@ -66,7 +67,7 @@ static bool decide_with(const struct weir_limit *limit, long n, uint8_t flags)
     return failed;
 }
 
-static void a_decision_that_finds_no_memory_fails_and_the_next_does_not(void **state)
+TEST_WITH(set_up, tear_down, "a decision that finds no memory fails and the next does not")
 {
     struct weir_limit limit = store_rig_limit(WEIR_GCRA, 1000000, 10 * SECOND);
     struct weir_store_redis_options options = store_rig_options(&rig);
@@ -86,14 +87,4 @@ static void a_decision_that_finds_no_memory_fails_and_the_next_does_not(void **s
     }
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(any_allocation_of_opening_may_fail),
-        TEST(a_decision_that_finds_no_memory_fails_and_the_next_does_not),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Leased mode through the store: decisions from portions of budgets, over a real server. */
 #include "store_rig.h"
+#include "test.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -52,7 +53,7 @@ static void turn(struct store_rig *rig, struct weir_store *store, const struct w
     free(decisions);
 }
 
-static void a_hot_key_takes_few_calls_and_never_more_than_its_limit(void **state)
+TEST_WITH(set_up, tear_down, "a hot key takes few calls and never more than its limit")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_SLIDING_LOG, 10000, 3600 * SECOND);
@@ -68,7 +69,7 @@ static void a_hot_key_takes_few_calls_and_never_more_than_its_limit(void **state
     assert_true(rig->stats->share_refills > 0);
 }
 
-static void two_workers_together_never_pass_the_limit(void **state)
+TEST_WITH(set_up, tear_down, "two workers together never pass the limit")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_GCRA, 4000, WEIR_WINDOW_MAX_NS);
@@ -89,7 +90,7 @@ static void two_workers_together_never_pass_the_limit(void **state)
     rig->stats = weir_store_redis_stats(first);
 }
 
-static void what_was_not_used_is_given_back_at_the_end(void **state)
+TEST_WITH(set_up, tear_down, "what was not used is given back at the end")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 1000, 24 * 3600 * SECOND);
@@ -111,7 +112,7 @@ static void what_was_not_used_is_given_back_at_the_end(void **state)
     assert_int_equal(report.remaining, 800);
 }
 
-static void a_portion_is_used_while_the_server_is_silent(void **state)
+TEST_WITH(set_up, tear_down, "a portion is used while the server is silent")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 1000000, 24 * 3600 * SECOND);
@@ -129,7 +130,7 @@ static void a_portion_is_used_while_the_server_is_silent(void **state)
 }
 
 /* Decisions that wait for a portion, cancelled in every order. */
-static void a_decision_that_waits_can_be_cancelled(void **state)
+TEST_WITH(set_up, tear_down, "a decision that waits can be cancelled")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 100000, 24 * 3600 * SECOND);
@@ -157,7 +158,7 @@ static void a_decision_that_waits_can_be_cancelled(void **state)
 
 /* A timer's callback cancels and reads the clocks by that; then the loop waits, and what it brings
  * comes later than the portion that is given ends. */
-static void a_portion_that_ended_while_the_loop_waited_is_not_used(void **state)
+TEST_WITH(set_up, tear_down, "a portion that ended while the loop waited is not used")
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 100000, 24 * 3600 * SECOND);
@@ -188,18 +189,4 @@ static void a_portion_that_ended_while_the_loop_waited_is_not_used(void **state)
     assert_true(waits.decision.now_ns >= rig->now_ns);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_hot_key_takes_few_calls_and_never_more_than_its_limit),
-        TEST(two_workers_together_never_pass_the_limit),
-        TEST(what_was_not_used_is_given_back_at_the_end),
-        TEST(a_portion_is_used_while_the_server_is_silent),
-        TEST(a_decision_that_waits_can_be_cancelled),
-        TEST(a_portion_that_ended_while_the_loop_waited_is_not_used),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

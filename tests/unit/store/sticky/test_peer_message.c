@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "feature/sticky/store/peer_message.h"
+#include "test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,9 +56,8 @@ static int read_message(const char *bytes, size_t size, struct weir_decision *de
     return sticky_message_read((struct weir_bytes){bytes, size}, decision, read_limits);
 }
 
-static void a_message_is_read_as_it_was_written(void **state)
+TEST("a message is read as it was written")
 {
-    (void)state;
     char message[STICKY_MESSAGE_MAX];
     struct weir_decision decision = make(), read;
     size_t size = write_message(&decision, message);
@@ -82,9 +82,8 @@ static void a_message_is_read_as_it_was_written(void **state)
     assert_memory_equal(read_limits[2].digest, "cccccccccccccccc", STICKY_DIGEST);
 }
 
-static void a_message_that_is_cut_or_longer_is_none(void **state)
+TEST("a message that is cut or longer is none")
 {
-    (void)state;
     char message[STICKY_MESSAGE_MAX + 1] = {0};
     struct weir_decision decision = make(), read;
     size_t size = write_message(&decision, message);
@@ -97,9 +96,8 @@ static void a_message_that_is_cut_or_longer_is_none(void **state)
     assert_int_equal(read_message(message, size + 1, &read), WEIR_ERR_SYNTAX);
 }
 
-static void a_byte_out_of_range_is_refused(void **state)
+TEST("a byte out of range is refused")
 {
-    (void)state;
     /* version, operation, policy, count; of the first check: scale, its kind, floor, algorithm,
      * strict */
     static const struct {
@@ -130,9 +128,8 @@ static void a_byte_out_of_range_is_refused(void **state)
     }
 }
 
-static void leases_and_checks_without_a_limit_are_not_sent(void **state)
+TEST("leases and checks without a limit are not sent")
 {
-    (void)state;
     struct weir_decision decision = make();
     decision.op = WEIR_OP_RELEASE;
     assert_false(sticky_message_fits(&decision));
@@ -165,9 +162,8 @@ static size_t write_answer(struct weir_decision *decision, char *out)
     return sticky_answer_write(out, decision);
 }
 
-static void an_answer_gives_the_outcomes_and_the_cost_of_a_debit(void **state)
+TEST("an answer gives the outcomes and the cost of a debit")
 {
-    (void)state;
     char answer[STICKY_ANSWER_MAX];
     struct weir_decision decision = make();
     checks[2].cost = 40;
@@ -185,9 +181,8 @@ static void an_answer_gives_the_outcomes_and_the_cost_of_a_debit(void **state)
     assert_true(outcomes[2].report.reset_after_ns == WEIR_NEVER && outcomes[2].next_ns == 77);
 }
 
-static void an_answer_that_is_cut_or_of_another_decision_is_none(void **state)
+TEST("an answer that is cut or of another decision is none")
 {
-    (void)state;
     char answer[STICKY_ANSWER_MAX + 1] = {0}, bad[STICKY_ANSWER_MAX];
     struct weir_decision decision = make();
     size_t size = write_answer(&decision, answer);
@@ -216,9 +211,8 @@ static void an_answer_that_is_cut_or_of_another_decision_is_none(void **state)
                      WEIR_ERR_SYNTAX);
 }
 
-static void an_answer_that_is_refused_changes_nothing(void **state)
+TEST("an answer that is refused changes nothing")
 {
-    (void)state;
     char answer[STICKY_ANSWER_MAX];
     struct weir_decision decision = make(), before;
     struct weir_check checks_before[3];
@@ -237,16 +231,4 @@ static void an_answer_that_is_refused_changes_nothing(void **state)
     assert_memory_equal(outcomes, outcomes_before, sizeof outcomes_before);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_message_is_read_as_it_was_written),
-        cmocka_unit_test(a_message_that_is_cut_or_longer_is_none),
-        cmocka_unit_test(a_byte_out_of_range_is_refused),
-        cmocka_unit_test(leases_and_checks_without_a_limit_are_not_sent),
-        cmocka_unit_test(an_answer_gives_the_outcomes_and_the_cost_of_a_debit),
-        cmocka_unit_test(an_answer_that_is_cut_or_of_another_decision_is_none),
-        cmocka_unit_test(an_answer_that_is_refused_changes_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -2,6 +2,7 @@
 /* The sticky store without a network: its own keys, what peers ask, and a peer that is not there.
  * Real nodes are in tests/integration/store/sticky. */
 #include "feature/sticky/store/sticky.h"
+#include "test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -159,7 +160,7 @@ static long ask(struct fixture *f, const struct weir_check *check, char *answer,
                          (struct weir_bytes){message, size}, START, find, f, answer, reason);
 }
 
-static void a_state_is_the_same_for_this_node_and_for_peers(void **state)
+TEST_WITH(set_up, tear_down, "a state is the same for this node and for peers")
 {
     struct fixture *f = *state;
     struct weir_check check = check_of(&f->limit, 2);
@@ -179,7 +180,7 @@ static void a_state_is_the_same_for_this_node_and_for_peers(void **state)
     assert_int_equal(check.hash[0], 3); /* the check's own */
 }
 
-static void a_limit_has_one_state_with_and_without_a_tag(void **state)
+TEST_WITH(set_up, tear_down, "a limit has one state with and without a tag")
 {
     struct fixture *f = *state;
     struct weir_check tagged = check_of(&f->limit, 4), plain = check_of(&f->limit, 0);
@@ -196,7 +197,7 @@ static void a_limit_has_one_state_with_and_without_a_tag(void **state)
     assert_int_equal(remaining(&decision), 4);
 }
 
-static void what_a_peer_asks_is_refused_with_a_reason(void **state)
+TEST_WITH(set_up, tear_down, "what a peer asks is refused with a reason")
 {
     struct fixture *f = *state;
     struct weir_check check = check_of(&f->unnamed, 2);
@@ -210,7 +211,7 @@ static void what_a_peer_asks_is_refused_with_a_reason(void **state)
     assert_int_equal(f->asked, 1);
 }
 
-static void a_peer_that_is_not_there_fails_a_decision_at_once(void **state)
+TEST_WITH(set_up, tear_down, "a peer that is not there fails a decision at once")
 {
     struct fixture *f = *state;
     struct weir_check check = check_of(&f->limit, 3);
@@ -231,17 +232,4 @@ static void a_peer_that_is_not_there_fails_a_decision_at_once(void **state)
     assert_int_equal(remaining(&decision), 4);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_state_is_the_same_for_this_node_and_for_peers, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_limit_has_one_state_with_and_without_a_tag, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(what_a_peer_asks_is_refused_with_a_reason, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_peer_that_is_not_there_fails_a_decision_at_once, set_up,
-                                        tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "table/file/limit_copy.h"
+#include "test.h"
 
 #define ID 7
 #define DAY_NS (UINT64_C(86400) * 1000000000)
@@ -39,7 +40,7 @@ static bool same(const struct weir_limit *a, const struct weir_limit *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-static void the_copy_is_the_limit_of_the_parameters(void **state)
+TEST("the copy is the limit of the parameters")
 {
     static const uint64_t bounds[] = {0, DAY_NS};
     const struct weir_limit_spec specs[] = {
@@ -74,7 +75,7 @@ static void the_copy_is_the_limit_of_the_parameters(void **state)
     limit_copies_close(copies);
 }
 
-static void a_limit_that_is_overwritten_is_read_as_it_was(void **state)
+TEST("a limit that is overwritten is read as it was")
 {
     struct limit_copies *copies = limit_copies_open();
     struct table_param param = make(&bucket);
@@ -87,7 +88,7 @@ static void a_limit_that_is_overwritten_is_read_as_it_was(void **state)
     limit_copies_close(copies);
 }
 
-static void an_id_that_gets_another_limit_has_another_copy(void **state)
+TEST("an id that gets another limit has another copy")
 {
     struct limit_copies *copies = limit_copies_open();
     struct table_param first = make(&bucket), second = make(&window);
@@ -101,7 +102,7 @@ static void an_id_that_gets_another_limit_has_another_copy(void **state)
     limit_copies_close(copies);
 }
 
-static void compiled_numbers_come_from_the_spec_even_where_the_checksum_fits(void **state)
+TEST("compiled numbers come from the spec even where the checksum fits")
 {
     struct limit_copies *copies = limit_copies_open();
     struct table_param param = make(&bucket), hostile = param;
@@ -130,7 +131,7 @@ static bool is_refused(const struct table_param *given)
     return refused;
 }
 
-static void parameters_that_nobody_can_have_written_are_refused(void **state)
+TEST("parameters that nobody can have written are refused")
 {
     struct limit_copies *copies = limit_copies_open();
     struct table_param good = make(&bucket), param = good;
@@ -161,7 +162,7 @@ static void parameters_that_nobody_can_have_written_are_refused(void **state)
     assert_true(is_refused(&param));
 }
 
-static void a_flag_may_be_any_byte(void **state)
+TEST("a flag may be any byte")
 {
     struct limit_copies *copies = limit_copies_open();
     struct table_param param = make(&(struct weir_limit_spec){
@@ -205,7 +206,7 @@ static void *read_both(void *context)
     return NULL;
 }
 
-static void no_thread_reads_a_mixture_of_two_limits(void **state)
+TEST("no thread reads a mixture of two limits")
 {
     struct limit_copies *copies = limit_copies_open();
     const struct table_param params[] = {make(&bucket), make(&window)};
@@ -224,16 +225,4 @@ static void no_thread_reads_a_mixture_of_two_limits(void **state)
     limit_copies_close(copies);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_copy_is_the_limit_of_the_parameters),
-        cmocka_unit_test(a_limit_that_is_overwritten_is_read_as_it_was),
-        cmocka_unit_test(an_id_that_gets_another_limit_has_another_copy),
-        cmocka_unit_test(compiled_numbers_come_from_the_spec_even_where_the_checksum_fits),
-        cmocka_unit_test(parameters_that_nobody_can_have_written_are_refused),
-        cmocka_unit_test(a_flag_may_be_any_byte),
-        cmocka_unit_test(no_thread_reads_a_mixture_of_two_limits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

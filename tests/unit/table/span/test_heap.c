@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The heap of spans, beside a list of what is taken: no two overlap, sizes fit, all comes back. */
 #include "../table_test.h"
+#include "test.h"
 
 #include <stdlib.h>
 
@@ -85,7 +86,7 @@ static uint32_t random_words(uint64_t *random)
     }
 }
 
-static void spans_never_overlap_and_all_memory_comes_back(void **state)
+TEST_WITH(set_up, tear_down, "spans never overlap and all memory comes back")
 {
     struct fixture *f = *state;
     uint64_t random = 7, failures = 0;
@@ -128,7 +129,7 @@ static uint32_t fill_pages(struct fixture *f)
 }
 
 /* Pages that are free lie side by side or not, and only then a run finds room. */
-static void a_run_finds_pages_that_became_free_since_none_was_found(void **state)
+TEST_WITH(set_up, tear_down, "a run finds pages that became free since none was found")
 {
     struct fixture *f = *state;
     const uint32_t page = PAGE_WORDS - 1, run = 2 * PAGE_WORDS - 1;
@@ -148,7 +149,7 @@ static void a_run_finds_pages_that_became_free_since_none_was_found(void **state
     undo_finish(f->owner);
 }
 
-static void a_run_finds_pages_that_a_cancelled_one_gave_back(void **state)
+TEST_WITH(set_up, tear_down, "a run finds pages that a cancelled one gave back")
 {
     struct fixture *f = *state;
     const uint32_t page = PAGE_WORDS - 1, run = 2 * PAGE_WORDS - 1;
@@ -171,7 +172,7 @@ static void a_run_finds_pages_that_a_cancelled_one_gave_back(void **state)
     undo_finish(f->owner);
 }
 
-static void what_is_cancelled_never_happened(void **state)
+TEST_WITH(set_up, tear_down, "what is cancelled never happened")
 {
     struct fixture *f = *state;
     uint64_t random = 9;
@@ -193,7 +194,7 @@ static void what_is_cancelled_never_happened(void **state)
     assert_non_null(heap_span(f->table, gone, f->spans[0].words));
 }
 
-static void an_offset_that_is_no_span_is_refused(void **state)
+TEST_WITH(set_up, tear_down, "an offset that is no span is refused")
 {
     struct fixture *f = *state;
 
@@ -221,7 +222,7 @@ static void an_offset_that_is_no_span_is_refused(void **state)
     assert_true(heap_consistent(f->table));
 }
 
-static void walking_finds_every_span_of_a_page(void **state)
+TEST_WITH(set_up, tear_down, "walking finds every span of a page")
 {
     struct fixture *f = *state;
     uint64_t found = 0;
@@ -251,7 +252,7 @@ static void walking_finds_every_span_of_a_page(void **state)
     assert_int_equal(found, 100);
 }
 
-static void a_span_is_taken_in_another_page(void **state)
+TEST_WITH(set_up, tear_down, "a span is taken in another page")
 {
     struct fixture *f = *state;
 
@@ -272,7 +273,7 @@ static void a_span_is_taken_in_another_page(void **state)
 
 /* Somebody has written over the file: the run of pages that a span seems to be is longer than the
  * journal. Nothing is written behind the journal's end, where the descriptions of pages stand. */
-static void a_run_that_is_longer_than_the_journal_is_taken_back(void **state)
+TEST("a run that is longer than the journal is taken back")
 {
     struct weir_table *table = open_table(&(struct weir_table_options){
         .bytes = UINT64_C(64) << 20, .span_percent = 60, .sparse = true});
@@ -301,20 +302,4 @@ static void a_run_that_is_longer_than_the_journal_is_taken_back(void **state)
     weir_table_close(table);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(spans_never_overlap_and_all_memory_comes_back),
-        TEST(a_run_finds_pages_that_became_free_since_none_was_found),
-        TEST(a_run_finds_pages_that_a_cancelled_one_gave_back),
-        TEST(what_is_cancelled_never_happened),
-        TEST(an_offset_that_is_no_span_is_refused),
-        TEST(walking_finds_every_span_of_a_page),
-        TEST(a_span_is_taken_in_another_page),
-        cmocka_unit_test(a_run_that_is_longer_than_the_journal_is_taken_back),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

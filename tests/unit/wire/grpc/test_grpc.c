@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/grpc*: prefixes, timeouts, status texts, and the messages against bytes made by hand. */
 #include "../unit_wire.h"
+#include "test.h"
 
 #include <stdlib.h>
 
@@ -53,7 +54,7 @@ static void blocks_free(struct blocks *blocks)
 
 /* --- Frames ----------------------------------------------------------------------------------- */
 
-static void prefixes_are_read_and_written(void **state)
+TEST("prefixes are read and written")
 {
     struct weir_grpc_prefix prefix;
     char bytes[WEIR_GRPC_PREFIX_BYTES];
@@ -70,7 +71,7 @@ static void prefixes_are_read_and_written(void **state)
     assert_int_equal(weir_grpc_prefix_read(&prefix, "\2", 1), WEIR_ERR_SYNTAX);
 }
 
-static void timeouts_have_eight_digits_and_a_unit(void **state)
+TEST("timeouts have eight digits and a unit")
 {
     static const struct {
         const char *text;
@@ -100,7 +101,7 @@ static void timeouts_have_eight_digits_and_a_unit(void **state)
     }
 }
 
-static void status_texts_are_percent_encoded(void **state)
+TEST("status texts are percent encoded")
 {
     char out[16];
     assert_int_equal(weir_grpc_message_encode("a b~", out, sizeof out), 4);
@@ -110,7 +111,7 @@ static void status_texts_are_percent_encoded(void **state)
     assert_int_equal(weir_grpc_message_encode("\n\n", out, 5), 3); /* nothing is cut in two */
 }
 
-static void content_types_of_grpc_are_known(void **state)
+TEST("content types of grpc are known")
 {
     static const char *const good[] = {"application/grpc", "application/grpc+proto",
                                        "Application/GRPC", "application/grpc;charset=utf-8",
@@ -125,7 +126,7 @@ static void content_types_of_grpc_are_known(void **state)
 
 /* --- Arenas ----------------------------------------------------------------------------------- */
 
-static void an_arena_keeps_its_bound(void **state)
+TEST("an arena keeps its bound")
 {
     struct blocks blocks;
     ARENA(arena, &blocks, 128, 256);
@@ -156,7 +157,7 @@ static void assert_text(struct weir_bytes text, const char *wanted)
     assert_memory_equal(text.data, wanted, text.size);
 }
 
-static void a_request_is_read_with_all_its_fields(void **state)
+TEST("a request is read with all its fields")
 {
     struct blocks blocks;
     struct weir_envoy_request request;
@@ -189,7 +190,7 @@ static void a_request_is_read_with_all_its_fields(void **state)
     blocks_free(&blocks);
 }
 
-static void an_empty_request_and_a_peek_are_read(void **state)
+TEST("an empty request and a peek are read")
 {
     struct blocks blocks;
     struct weir_envoy_request request;
@@ -204,7 +205,7 @@ static void an_empty_request_and_a_peek_are_read(void **state)
     blocks_free(&blocks);
 }
 
-static void a_nul_in_a_key_is_kept(void **state)
+TEST("a nul in a key is kept")
 {
     struct blocks blocks;
     struct weir_envoy_request request;
@@ -217,7 +218,7 @@ static void a_nul_in_a_key_is_kept(void **state)
     blocks_free(&blocks);
 }
 
-static void malformed_requests_are_refused(void **state)
+TEST("malformed requests are refused")
 {
     static const struct {
         const char *data;
@@ -254,7 +255,7 @@ static void malformed_requests_are_refused(void **state)
 }
 
 /* As protobuf has it, and the original: each was sent to it. */
-static void fields_of_unknown_number_or_type_are_skipped(void **state)
+TEST("fields of unknown number or type are skipped")
 {
     struct blocks blocks;
     struct weir_envoy_request request;
@@ -286,7 +287,7 @@ static void fields_of_unknown_number_or_type_are_skipped(void **state)
     blocks_free(&blocks);
 }
 
-static void groups_are_skipped_to_a_depth(void **state)
+TEST("groups are skipped to a depth")
 {
     char deep[2 * (WEIR_PB_GROUPS_MAX + 1)];
     for (size_t depth = WEIR_PB_GROUPS_MAX; depth <= WEIR_PB_GROUPS_MAX + 1; depth++) {
@@ -302,7 +303,7 @@ static void groups_are_skipped_to_a_depth(void **state)
     }
 }
 
-static void a_message_that_grows_too_large_is_refused(void **state)
+TEST("a message that grows too large is refused")
 {
     enum { COUNT = 20000 };
     static char message[2 * COUNT];
@@ -316,7 +317,7 @@ static void a_message_that_grows_too_large_is_refused(void **state)
     blocks_free(&blocks);
 }
 
-static void every_failed_allocation_is_an_error(void **state)
+TEST("every failed allocation is an error")
 {
     struct weir_bytes message = BYTES("\x0a\x03"
                                       "dom\x12\x08\x0a\x06\x0a\x01k\x12\x01v");
@@ -344,7 +345,7 @@ static void every_failed_allocation_is_an_error(void **state)
     }
 }
 
-static void a_response_is_written_with_all_its_fields(void **state)
+TEST("a response is written with all its fields")
 {
     struct blocks blocks;
     struct weir_bytes out;
@@ -382,7 +383,7 @@ static void a_response_is_written_with_all_its_fields(void **state)
     blocks_free(&blocks);
 }
 
-static void structs_of_every_kind_are_written_and_too_deep_ones_refused(void **state)
+TEST("structs of every kind are written and too deep ones refused")
 {
     struct blocks blocks;
     struct weir_bytes out, name = {"a", 1};
@@ -500,7 +501,7 @@ static size_t random_message(char *out, unsigned depth)
     return size;
 }
 
-static void random_requests_are_read_as_protobuf_c_reads_them(void **state)
+TEST("random requests are read as protobuf c reads them")
 {
     static char message[65536];
     unsigned read = 0;
@@ -527,7 +528,7 @@ static void random_requests_are_read_as_protobuf_c_reads_them(void **state)
     fail_msg("%u requests were read", read);
 }
 
-static void random_responses_are_written_as_protobuf_c_writes_them(void **state)
+TEST("random responses are written as protobuf c writes them")
 {
     source = 7;
     for (int round = 0; round < 5000; round++) {
@@ -568,7 +569,7 @@ static void random_responses_are_written_as_protobuf_c_writes_them(void **state)
 
 /* --- Health and reflection -------------------------------------------------------------------- */
 
-static void health_messages_are_read_and_written(void **state)
+TEST("health messages are read and written")
 {
     struct blocks blocks;
     struct weir_bytes service;
@@ -590,7 +591,7 @@ static bool contains(struct weir_bytes bytes, const char *text)
     return memmem(bytes.data, bytes.size, text, strlen(text)) != NULL;
 }
 
-static void reflection_tells_of_services_and_files(void **state)
+TEST("reflection tells of services and files")
 {
     struct blocks blocks;
     struct weir_bytes out;
@@ -616,28 +617,4 @@ static void reflection_tells_of_services_and_files(void **state)
     blocks_free(&blocks);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prefixes_are_read_and_written),
-        cmocka_unit_test(timeouts_have_eight_digits_and_a_unit),
-        cmocka_unit_test(status_texts_are_percent_encoded),
-        cmocka_unit_test(content_types_of_grpc_are_known),
-        cmocka_unit_test(an_arena_keeps_its_bound),
-        cmocka_unit_test(a_request_is_read_with_all_its_fields),
-        cmocka_unit_test(an_empty_request_and_a_peek_are_read),
-        cmocka_unit_test(a_nul_in_a_key_is_kept),
-        cmocka_unit_test(malformed_requests_are_refused),
-        cmocka_unit_test(fields_of_unknown_number_or_type_are_skipped),
-        cmocka_unit_test(groups_are_skipped_to_a_depth),
-        cmocka_unit_test(a_message_that_grows_too_large_is_refused),
-        cmocka_unit_test(every_failed_allocation_is_an_error),
-        cmocka_unit_test(a_response_is_written_with_all_its_fields),
-        cmocka_unit_test(structs_of_every_kind_are_written_and_too_deep_ones_refused),
-        cmocka_unit_test(random_requests_are_read_as_protobuf_c_reads_them),
-        cmocka_unit_test(random_responses_are_written_as_protobuf_c_writes_them),
-        cmocka_unit_test(health_messages_are_read_and_written),
-        cmocka_unit_test(reflection_tells_of_services_and_files),
-    };
-    return cmocka_run_group_tests_name("wire/grpc", tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/grpc/limiter: messages of weir.v1.Limiter against bytes made by hand. */
 #include "../unit_wire.h"
+#include "test.h"
 
 #include <stdlib.h>
 
@@ -40,7 +41,7 @@ static void assert_text(struct weir_bytes text, const char *wanted, size_t size)
     assert_memory_equal(text.data, wanted, size);
 }
 
-static void a_limit_is_read_with_all_its_fields(void **state)
+TEST("a limit is read with all its fields")
 {
     static const char bytes[] = "\x0a"
                                 "1\x0a\x03"
@@ -74,7 +75,7 @@ static void a_limit_is_read_with_all_its_fields(void **state)
     free(memory.block);
 }
 
-static void what_is_not_given_is_absent(void **state)
+TEST("what is not given is absent")
 {
     static const char bytes[] = "\x0a\x03" KEY "\x0a\x05" KEY "\x58\x00";
     struct weir_given_limits given;
@@ -91,7 +92,7 @@ static void what_is_not_given_is_absent(void **state)
     free(memory.block);
 }
 
-static void wrong_messages_are_refused(void **state)
+TEST("wrong messages are refused")
 {
 #define CASE(err, text, bytes)                                                                     \
     {                                                                                              \
@@ -123,7 +124,7 @@ static void wrong_messages_are_refused(void **state)
     }
 }
 
-static void as_many_limits_are_read_as_a_decision_has_checks(void **state)
+TEST("as many limits are read as a decision has checks")
 {
     char bytes[(WEIR_CHECKS_MAX + 1) * 5];
     struct weir_given_limits given;
@@ -139,7 +140,7 @@ static void as_many_limits_are_read_as_a_decision_has_checks(void **state)
     free(another.block);
 }
 
-static void a_message_without_memory_is_too_large(void **state)
+TEST("a message without memory is too large")
 {
     struct weir_given_limits given;
     struct weir_reason reason;
@@ -148,7 +149,7 @@ static void a_message_without_memory_is_too_large(void **state)
     assert_string_equal(reason.text, "");
 }
 
-static void an_answer_is_written_with_all_its_fields(void **state)
+TEST("an answer is written with all its fields")
 {
     static const char wanted[] = "\0\0\0\0\x34"
                                  "\x12\x01"
@@ -181,15 +182,4 @@ static void an_answer_is_written_with_all_its_fields(void **state)
     free(memory.block);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_limit_is_read_with_all_its_fields),
-        cmocka_unit_test(what_is_not_given_is_absent),
-        cmocka_unit_test(wrong_messages_are_refused),
-        cmocka_unit_test(as_many_limits_are_read_as_a_decision_has_checks),
-        cmocka_unit_test(a_message_without_memory_is_too_large),
-        cmocka_unit_test(an_answer_is_written_with_all_its_fields),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

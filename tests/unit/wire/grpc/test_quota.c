@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/grpc/quota: what is read and written is what protobuf-c writes and reads. */
 #include "../unit_wire.h"
+#include "test.h"
 
 #include <stdlib.h>
 
@@ -46,7 +47,7 @@ static ProtobufCBinaryData text(const char *text)
 
 /* --- Reports ---------------------------------------------------------------------------------- */
 
-static void reports_have_a_domain_and_the_use_of_buckets(void **state)
+TEST("reports have a domain and the use of buckets")
 {
     pb_entry name = ENVOY__SERVICE__RATE_LIMIT_QUOTA__V3__BYTES_PAIR__INIT;
     pb_entry env = name, *entries[] = {&name, &env};
@@ -58,7 +59,6 @@ static void reports_have_a_domain_and_the_use_of_buckets(void **state)
     Google__Protobuf__Duration elapsed = GOOGLE__PROTOBUF__DURATION__INIT;
     struct weir_grpc_quota_reports reports;
     uint8_t packed[512], packed_id[128];
-    (void)state;
     name.key = text("name"), name.value = text("web");
     env.key = text("env"), env.value = text("");
     id.n_bucket = 2, id.bucket = entries;
@@ -93,7 +93,7 @@ static void reports_have_a_domain_and_the_use_of_buckets(void **state)
             assert_true(reports.usage_count < 2);
 }
 
-static void reports_that_are_malformed_are_refused(void **state)
+TEST("reports that are malformed are refused")
 {
     static const struct {
         const char *bytes;
@@ -108,7 +108,6 @@ static void reports_that_are_malformed_are_refused(void **state)
         {"\x12\x0b\x0a\x05\x0a\x03\x0a\x01k\x12\x02\x08\x80", 13}, /* a time cut off */
     };
     struct weir_grpc_quota_reports reports;
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(read_reports(&reports, bad[i].bytes, bad[i].size), WEIR_ERR_SYNTAX);
 }
@@ -139,9 +138,8 @@ static int read_many(unsigned usages, unsigned entries, unsigned size)
     return read_reports(&reports, message, used);
 }
 
-static void reports_beyond_the_bounds_are_refused(void **state)
+TEST("reports beyond the bounds are refused")
 {
-    (void)state;
     assert_int_equal(read_many(1, WEIR_GRPC_QUOTA_ENTRIES_MAX, 1), 0);
     assert_int_equal(read_many(1, WEIR_GRPC_QUOTA_ENTRIES_MAX + 1, 1), WEIR_ERR_RANGE);
     assert_int_equal(read_many(1, 1, WEIR_GRPC_QUOTA_ID_MAX - 9), 0);
@@ -180,10 +178,9 @@ static pb_response *written(const struct weir_grpc_quota_action *actions, uint32
     return response;
 }
 
-static void a_token_bucket_has_its_interval_and_its_life(void **state)
+TEST("a token bucket has its interval and its life")
 {
     static const uint32_t values[] = {1, 127, 128, 16384, UINT32_MAX};
-    (void)state;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         struct weir_grpc_quota_action action = {.id = web,
                                                 .kind = WEIR_GRPC_QUOTA_TOKENS,
@@ -205,13 +202,12 @@ static void a_token_bucket_has_its_interval_and_its_life(void **state)
     }
 }
 
-static void buckets_are_denied_and_abandoned(void **state)
+TEST("buckets are denied and abandoned")
 {
     const struct weir_grpc_quota_action actions[] = {
         {.id = web, .kind = WEIR_GRPC_QUOTA_ABANDON},
         {.id = web, .kind = WEIR_GRPC_QUOTA_DENY_ALL, .ttl_s = 300},
         {.id = web, .kind = WEIR_GRPC_QUOTA_ALLOW_ALL, .ttl_s = 5}};
-    (void)state;
     pb_response *response = written(actions, 3);
     const pb_action *abandon = response->bucket_action[0], *deny = response->bucket_action[1];
     assert_int_equal(abandon->bucket_action_case, 3);
@@ -233,36 +229,22 @@ static void buckets_are_denied_and_abandoned(void **state)
     envoy__service__rate_limit_quota__v3__rate_limit_quota_response__free_unpacked(response, NULL);
 }
 
-static void the_entries_of_an_id_are_read_again(void **state)
+TEST("the entries of an id are read again")
 {
     struct weir_envoy_entry entries[WEIR_GRPC_QUOTA_ENTRIES_MAX];
-    (void)state;
     assert_int_equal(weir_grpc_quota_entries(web, entries), 1);
     assert_true(weir_bytes_are(entries[0].key, "n"));
     assert_true(weir_bytes_are(entries[0].value, "web"));
 }
 
-static void a_response_without_room_is_refused(void **state)
+TEST("a response without room is refused")
 {
     struct weir_grpc_quota_action action = {.id = web, .kind = WEIR_GRPC_QUOTA_ABANDON};
     struct weir_grpc_arena arena;
     struct weir_bytes out;
     bool given = true;
-    (void)state;
     weir_grpc_arena_init(&arena, ROOM, room_give, &given);
     assert_int_equal(weir_grpc_quota_write(&action, 1, &arena, &out), WEIR_ERR_TOO_LARGE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reports_have_a_domain_and_the_use_of_buckets),
-        cmocka_unit_test(reports_that_are_malformed_are_refused),
-        cmocka_unit_test(reports_beyond_the_bounds_are_refused),
-        cmocka_unit_test(a_token_bucket_has_its_interval_and_its_life),
-        cmocka_unit_test(buckets_are_denied_and_abandoned),
-        cmocka_unit_test(the_entries_of_an_id_are_read_again),
-        cmocka_unit_test(a_response_without_room_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

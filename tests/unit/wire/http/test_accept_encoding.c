@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "core/bytes.h"
+#include "test.h"
 #include "wire/http/accept_encoding.h"
 
 static bool takes_gzip(const char *field)
@@ -15,7 +16,7 @@ static bool takes_gzip(const char *field)
     return weir_accepts_coding(weir_bytes_of(field), "gzip");
 }
 
-static void a_coding_that_is_named_is_taken(void **state)
+TEST("a coding that is named is taken")
 {
     static const char *const taken[] = {"gzip",       "GZip",         "gzip, deflate, br, zstd",
                                         "br,gzip",    "br , gzip ",   "gzip;q=1.0",
@@ -25,7 +26,7 @@ static void a_coding_that_is_named_is_taken(void **state)
         assert_true(takes_gzip(taken[i]));
 }
 
-static void others_and_a_weight_of_zero_are_not(void **state)
+TEST("others and a weight of zero are not")
 {
     static const char *const refused[] = {
         "",           "br",           "gzipped",      "x-gzip",   "gzi",          "gzip;q=0",
@@ -36,7 +37,7 @@ static void others_and_a_weight_of_zero_are_not(void **state)
     assert_false(weir_accepts_coding((struct weir_bytes){NULL, 0}, "gzip"));
 }
 
-static void a_star_stands_for_what_is_not_named(void **state)
+TEST("a star stands for what is not named")
 {
     assert_true(takes_gzip("*"));
     assert_true(takes_gzip("br;q=0, *;q=0.1"));
@@ -44,12 +45,4 @@ static void a_star_stands_for_what_is_not_named(void **state)
     assert_false(takes_gzip("gzip;q=0, *"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_coding_that_is_named_is_taken),
-        cmocka_unit_test(others_and_a_weight_of_zero_are_not),
-        cmocka_unit_test(a_star_stands_for_what_is_not_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/forwarded: the client's address, whatever it writes about itself. */
 #include "../unit_wire.h"
+#include "test.h"
 
 #include "wire/http/forwarded.h"
 
@@ -59,7 +60,7 @@ static const char *client_of(bool rfc7239, const char *lines)
     return client_behind(false, rfc7239, lines);
 }
 
-static void the_right_most_untrusted_hop_is_the_client(void **state)
+TEST("the right most untrusted hop is the client")
 {
     static const char *const cases[][2] = {
         {"192.0.2.1", "192.0.2.1"},
@@ -81,7 +82,7 @@ static void the_right_most_untrusted_hop_is_the_client(void **state)
         assert_string_equal(client_of(false, cases[i][0]), cases[i][1]);
 }
 
-static void hops_may_have_ports_and_brackets(void **state)
+TEST("hops may have ports and brackets")
 {
     static const char *const cases[][2] = {
         {"192.0.2.1:8080", "192.0.2.1"},
@@ -102,7 +103,7 @@ static void hops_may_have_ports_and_brackets(void **state)
         assert_string_equal(client_of(false, cases[i][0]), cases[i][1]);
 }
 
-static void a_hop_that_is_no_address_makes_the_client_unknown(void **state)
+TEST("a hop that is no address makes the client unknown")
 {
     static const char *const hops[] = {
         "unknown",
@@ -152,7 +153,7 @@ static void a_hop_that_is_no_address_makes_the_client_unknown(void **state)
     }
 }
 
-static void a_unix_socket_is_a_hop_where_unix_sockets_are_trusted(void **state)
+TEST("a unix socket is a hop where unix sockets are trusted")
 {
     assert_string_equal(client_behind(true, false, "192.0.2.1, unix:"), "192.0.2.1");
     assert_string_equal(client_behind(true, false, "192.0.2.1, unix:, 10.0.0.2"), "192.0.2.1");
@@ -163,7 +164,7 @@ static void a_unix_socket_is_a_hop_where_unix_sockets_are_trusted(void **state)
     assert_string_equal(client_behind(true, false, "unix:, 192.0.2.1"), "192.0.2.1");
 }
 
-static void ten_thousand_hops_are_looked_at_no_further_than_the_limit(void **state)
+TEST("ten thousand hops are looked at no further than the limit")
 {
     char *text = memory_new(10000 * 10 + 32);
     size_t size = (size_t)sprintf(text, "6.6.6.6");
@@ -185,7 +186,7 @@ static void ten_thousand_hops_are_looked_at_no_further_than_the_limit(void **sta
     }
 }
 
-static void forwarded_elements_are_read_by_their_grammar(void **state)
+TEST("forwarded elements are read by their grammar")
 {
     static const char *const cases[][2] = {
         {"for=192.0.2.1", "192.0.2.1"},
@@ -214,7 +215,7 @@ static void forwarded_elements_are_read_by_their_grammar(void **state)
         assert_string_equal(client_of(true, cases[i][0]), cases[i][1]);
 }
 
-static void forwarded_elements_that_tell_no_address_make_the_client_unknown(void **state)
+TEST("forwarded elements that tell no address make the client unknown")
 {
     static const char *const elements[] = {
         "for=unknown",
@@ -252,7 +253,7 @@ static void forwarded_elements_that_tell_no_address_make_the_client_unknown(void
     }
 }
 
-static void what_a_client_writes_does_not_change_what_its_proxies_append(void **state)
+TEST("what a client writes does not change what its proxies append")
 {
     uint64_t random = 6;
     static const char alphabet[] = "\"\"\"\\\\,;= for10.[]:_x";
@@ -268,7 +269,7 @@ static void what_a_client_writes_does_not_change_what_its_proxies_append(void **
     }
 }
 
-static void x_forwarded_for_goes_before_forwarded_and_the_error_names_the_field(void **state)
+TEST("x forwarded for goes before forwarded and the error names the field")
 {
     struct weir_cidr trusted;
     const struct weir_proxies proxies = {&trusted, 1, false};
@@ -290,18 +291,4 @@ static void x_forwarded_for_goes_before_forwarded_and_the_error_names_the_field(
     assert_int_equal(weir_forwarded_client(&client, &second, &proxies, NULL), WEIR_ERR_SYNTAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_right_most_untrusted_hop_is_the_client),
-        cmocka_unit_test(hops_may_have_ports_and_brackets),
-        cmocka_unit_test(a_hop_that_is_no_address_makes_the_client_unknown),
-        cmocka_unit_test(a_unix_socket_is_a_hop_where_unix_sockets_are_trusted),
-        cmocka_unit_test(x_forwarded_for_goes_before_forwarded_and_the_error_names_the_field),
-        cmocka_unit_test(ten_thousand_hops_are_looked_at_no_further_than_the_limit),
-        cmocka_unit_test(forwarded_elements_are_read_by_their_grammar),
-        cmocka_unit_test(forwarded_elements_that_tell_no_address_make_the_client_unknown),
-        cmocka_unit_test(what_a_client_writes_does_not_change_what_its_proxies_append),
-    };
-    return cmocka_run_group_tests(tests, room_open, room_close);
-}
+RUN_TESTS_WITH(room_open, room_close)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/http1: heads of requests, and what is refused in them. */
 #include "http1_feed.h"
+#include "test.h"
 
-static void a_request_is_taken_apart(void **state)
+TEST("a request is taken apart")
 {
     static const char text[] = "POST /v1/auth?deny_status=403&x HTTP/1.1\r\n"
                                "Host: Example.org:8080\r\n"
@@ -29,7 +30,7 @@ static void a_request_is_taken_apart(void **state)
     assert_same_however_split(text, sizeof text - 1);
 }
 
-static void targets_are_split_into_path_query_and_host(void **state)
+TEST("targets are split into path query and host")
 {
     static const struct {
         const char *line, *path, *query, *host;
@@ -59,7 +60,7 @@ static void targets_are_split_into_path_query_and_host(void **state)
     }
 }
 
-static void keep_alive_follows_version_and_connection(void **state)
+TEST("keep alive follows version and connection")
 {
     static const struct {
         const char *version, *connection;
@@ -87,7 +88,7 @@ static void keep_alive_follows_version_and_connection(void **state)
     }
 }
 
-static void empty_lines_before_a_request_are_skipped(void **state)
+TEST("empty lines before a request are skipped")
 {
     assert_accepted("\r\n\r\n" GET "\r\n");
     assert_refused("\n" GET "\r\n", 400);
@@ -95,13 +96,13 @@ static void empty_lines_before_a_request_are_skipped(void **state)
     assert_refused(" \r\n" GET "\r\n", 400);
 }
 
-static void http_1_0_needs_no_host(void **state)
+TEST("http 1 0 needs no host")
 {
     assert_accepted("GET / HTTP/1.0\r\n\r\n");
     assert_refused("GET / HTTP/1.1\r\n\r\n", 400);
 }
 
-static void malformed_request_lines_are_refused(void **state)
+TEST("malformed request lines are refused")
 {
     static const char *const lines[] = {
         "GET",
@@ -149,14 +150,14 @@ static void malformed_request_lines_are_refused(void **state)
     }
 }
 
-static void other_versions_of_http_are_refused_with_505(void **state)
+TEST("other versions of http are refused with 505")
 {
     assert_refused("PRI * HTTP/2.0\r\n\r\n", 505);
     assert_refused("GET / HTTP/0.9\r\n\r\n", 505);
     assert_refused("GET / HTTP/3.1\r\nHost: a\r\n\r\n", 505);
 }
 
-static void line_ends_other_than_cr_lf_are_refused(void **state)
+TEST("line ends other than cr lf are refused")
 {
     assert_refused("GET / HTTP/1.1\nHost: a\r\n\r\n", 400);
     assert_refused("GET / HTTP/1.1\r\nHost: a\n\r\n", 400);
@@ -168,7 +169,7 @@ static void line_ends_other_than_cr_lf_are_refused(void **state)
     assert_refused("\x16\x03\x01\x02", 400); /* a TLS client is answered at once */
 }
 
-static void controls_and_nul_are_refused_wherever_they_stand(void **state)
+TEST("controls and nul are refused wherever they stand")
 {
     for (int c = 0; c < 256; c++) {
         static const char head[] = GET "Long-Enough: to be scanned by sixteens, ";
@@ -190,7 +191,7 @@ static void controls_and_nul_are_refused_wherever_they_stand(void **state)
     assert_refused_bytes(GET "A\0: b\r\n\r\n", sizeof(GET "A\0: b\r\n\r\n") - 1, 400);
 }
 
-static void malformed_fields_are_refused(void **state)
+TEST("malformed fields are refused")
 {
     static const char *const fields[] = {
         "A : b",   "A\t: b",   " A: b",        "\tA: b", ": b",      "A",      "A b: c",
@@ -206,7 +207,7 @@ static void malformed_fields_are_refused(void **state)
     assert_refused("GET / HTTP/1.1\r\n Host: a\r\n\r\n", 400);
 }
 
-static void a_host_is_one_and_a_host(void **state)
+TEST("a host is one and a host")
 {
     assert_refused("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400);
     assert_refused("GET / HTTP/1.1\r\nhost: a\r\nHOST: b\r\n\r\n", 400);
@@ -221,7 +222,7 @@ static void a_host_is_one_and_a_host(void **state)
     assert_accepted("GET / HTTP/1.1\r\nHost: xn--a_b.example.\r\n\r\n");
 }
 
-static void heads_have_limits_in_fields_and_bytes(void **state)
+TEST("heads have limits in fields and bytes")
 {
     char *text = memory_new(2 * WEIR_HTTP1_HEAD_MAX);
     struct parsed parsed;
@@ -262,21 +263,4 @@ static void heads_have_limits_in_fields_and_bytes(void **state)
     free(text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_is_taken_apart),
-        cmocka_unit_test(targets_are_split_into_path_query_and_host),
-        cmocka_unit_test(keep_alive_follows_version_and_connection),
-        cmocka_unit_test(empty_lines_before_a_request_are_skipped),
-        cmocka_unit_test(http_1_0_needs_no_host),
-        cmocka_unit_test(malformed_request_lines_are_refused),
-        cmocka_unit_test(other_versions_of_http_are_refused_with_505),
-        cmocka_unit_test(line_ends_other_than_cr_lf_are_refused),
-        cmocka_unit_test(controls_and_nul_are_refused_wherever_they_stand),
-        cmocka_unit_test(malformed_fields_are_refused),
-        cmocka_unit_test(a_host_is_one_and_a_host),
-        cmocka_unit_test(heads_have_limits_in_fields_and_bytes),
-    };
-    return cmocka_run_group_tests(tests, room_open, room_close);
-}
+RUN_TESTS_WITH(room_open, room_close)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/http1 and wire/chunked: bodies, pipelines, requests in pieces. */
 #include "http1_feed.h"
+#include "test.h"
 
-static void content_length_is_one_plain_number(void **state)
+TEST("content length is one plain number")
 {
     static const char *const lengths[] = {
         "",   "+5",  "-5",    "-0", "5 5",  "5,5",  "5, 5", "0x5",
@@ -21,7 +22,7 @@ static void content_length_is_one_plain_number(void **state)
     assert_accepted(POST "Content_Length: 5\r\nContent-Length: 1\r\n\r\nh");
 }
 
-static void a_body_beyond_the_limit_is_413_as_soon_as_it_is_announced(void **state)
+TEST("a body beyond the limit is 413 as soon as it is announced")
 {
     assert_refused(POST "Content-Length: 1048577\r\n\r\n", 413);
     assert_refused(POST "Content-Length: 18446744073709551616\r\n\r\n", 413);
@@ -45,7 +46,7 @@ static void a_body_beyond_the_limit_is_413_as_soon_as_it_is_announced(void **sta
     free(text);
 }
 
-static void lengths_and_codings_that_disagree_are_refused(void **state)
+TEST("lengths and codings that disagree are refused")
 {
     assert_refused(POST "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400);
     assert_refused(POST "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n", 400);
@@ -60,7 +61,7 @@ static void lengths_and_codings_that_disagree_are_refused(void **state)
                    400);
 }
 
-static void transfer_codings_other_than_chunked_alone_are_501(void **state)
+TEST("transfer codings other than chunked alone are 501")
 {
     static const char *const codings[] = {
         "xchunked",          "chunked, chunked", "chunked,",   ",chunked", "gzip, chunked",
@@ -75,7 +76,7 @@ static void transfer_codings_other_than_chunked_alone_are_501(void **state)
     assert_accepted(POST "TRANSFER-encoding: \tChunKed \r\n\r\n0\r\n\r\n");
 }
 
-static void a_chunked_body_is_joined_in_place(void **state)
+TEST("a chunked body is joined in place")
 {
     static const char text[] = POST "Transfer-Encoding: chunked\r\n\r\n"
                                     "5\r\nhello\r\n"
@@ -97,7 +98,7 @@ static void a_chunked_body_is_joined_in_place(void **state)
                     "Transfer-Encoding: chunked\r\n\r\n000000000000000000000001\r\nx\r\n0\r\n\r\n");
 }
 
-static void malformed_chunks_are_refused(void **state)
+TEST("malformed chunks are refused")
 {
     static const char *const bodies[] = {
         "\r\n",
@@ -143,7 +144,7 @@ static void malformed_chunks_are_refused(void **state)
                          strlen(POST "Transfer-Encoding: chunked\r\n\r\n") + 5, 400);
 }
 
-static void chunk_sizes_that_overflow_or_exceed_the_limit_are_413(void **state)
+TEST("chunk sizes that overflow or exceed the limit are 413")
 {
     static const char *const sizes[] = {
         "100001",
@@ -164,7 +165,7 @@ static void chunk_sizes_that_overflow_or_exceed_the_limit_are_413(void **state)
     assert_refused(POST "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n100000\r\n", 413);
 }
 
-static void framing_of_chunks_is_bounded(void **state)
+TEST("framing of chunks is bounded")
 {
     static const char head[] = POST "Transfer-Encoding: chunked\r\n\r\n";
     size_t size = sizeof head - 1 + WEIR_CHUNKED_FRAMING_MAX + 1;
@@ -182,7 +183,7 @@ static void framing_of_chunks_is_bounded(void **state)
     free(text);
 }
 
-static void every_megabyte_in_any_chunks_fits_the_stated_request_size(void **state)
+TEST("every megabyte in any chunks fits the stated request size")
 {
     static const char head[] = POST "Transfer-Encoding: chunked\r\n\r\n";
     char *text = memory_new(WEIR_HTTP1_REQUEST_MAX);
@@ -206,7 +207,7 @@ static void every_megabyte_in_any_chunks_fits_the_stated_request_size(void **sta
     free(text);
 }
 
-static void an_expectation_is_reported_before_the_body_comes(void **state)
+TEST("an expectation is reported before the body comes")
 {
     static const char head[] = POST "Expect: 100-Continue\r\nContent-Length: 3\r\n\r\n";
     struct parsed parsed;
@@ -220,7 +221,7 @@ static void an_expectation_is_reported_before_the_body_comes(void **state)
     assert_accepted("GET / HTTP/1.0\r\nExpect: 200-maybe\r\n\r\n");
 }
 
-static void pipelined_requests_are_taken_one_by_one(void **state)
+TEST("pipelined requests are taken one by one")
 {
     static const char text[] =
         GET "\r\n" POST "Content-Length: 2\r\n\r\nab" POST
@@ -239,7 +240,7 @@ static void pipelined_requests_are_taken_one_by_one(void **state)
 }
 
 /* Half a million calls: a parser that began again at each would need hours. */
-static void a_request_byte_by_byte_costs_linear_time(void **state)
+TEST("a request byte by byte costs linear time")
 {
     static const char head[] = POST "Transfer-Encoding: chunked\r\n\r\n";
     struct parsed parsed = {0};
@@ -302,7 +303,7 @@ static size_t random_request(uint64_t *random, char *text)
     return size;
 }
 
-static void random_requests_mean_the_same_however_they_are_split(void **state)
+TEST("random requests mean the same however they are split")
 {
     uint64_t random = 3;
     char text[1024];
@@ -317,22 +318,4 @@ static void random_requests_mean_the_same_however_they_are_split(void **state)
     assert_true(accepted > 100);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(content_length_is_one_plain_number),
-        cmocka_unit_test(a_body_beyond_the_limit_is_413_as_soon_as_it_is_announced),
-        cmocka_unit_test(lengths_and_codings_that_disagree_are_refused),
-        cmocka_unit_test(transfer_codings_other_than_chunked_alone_are_501),
-        cmocka_unit_test(a_chunked_body_is_joined_in_place),
-        cmocka_unit_test(malformed_chunks_are_refused),
-        cmocka_unit_test(chunk_sizes_that_overflow_or_exceed_the_limit_are_413),
-        cmocka_unit_test(framing_of_chunks_is_bounded),
-        cmocka_unit_test(every_megabyte_in_any_chunks_fits_the_stated_request_size),
-        cmocka_unit_test(an_expectation_is_reported_before_the_body_comes),
-        cmocka_unit_test(pipelined_requests_are_taken_one_by_one),
-        cmocka_unit_test(a_request_byte_by_byte_costs_linear_time),
-        cmocka_unit_test(random_requests_mean_the_same_however_they_are_split),
-    };
-    return cmocka_run_group_tests(tests, room_open, room_close);
-}
+RUN_TESTS_WITH(room_open, room_close)

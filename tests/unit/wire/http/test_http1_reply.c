@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/http1_reply: replies whole and in pieces, and what is refused. */
 #include "../unit_wire.h"
+#include "test.h"
 
 #include "wire/http/http1_reply.h"
 
@@ -55,7 +56,7 @@ static void expect_error(const char *text, long error)
     expect(text, error, 0, false, "");
 }
 
-static void a_body_of_a_stated_length_is_read(void **state)
+TEST("a body of a stated length is read")
 {
     expect("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 43, 200, true, "hello");
     expect("HTTP/1.1 429 Too Many Requests\r\ncontent-length:0\r\nRetry-After: 3\r\n\r\n", 68, 429,
@@ -63,7 +64,7 @@ static void a_body_of_a_stated_length_is_read(void **state)
     expect("HTTP/1.1 200\r\nContent-Length: 1 \r\n\r\nx", 37, 200, true, "x");
 }
 
-static void the_fields_are_given_with_their_line_ends(void **state)
+TEST("the fields are given with their line ends")
 {
     struct weir_http1_reply reply;
     static const char text[] = "HTTP/1.1 204 No Content\r\nA: 1\r\nB: 2\r\n\r\n";
@@ -72,28 +73,28 @@ static void the_fields_are_given_with_their_line_ends(void **state)
     assert_memory_equal(reply.fields.data, "A: 1\r\nB: 2\r\n", 12);
 }
 
-static void a_reply_without_fields_is_read(void **state)
+TEST("a reply without fields is read")
 {
     struct weir_http1_reply reply;
     assert_int_equal(parse_split("HTTP/1.1 204 \r\n\r\n", 17, 9, &reply), 17);
     assert_int_equal(reply.fields.size, 0);
 }
 
-static void what_comes_after_a_reply_is_left(void **state)
+TEST("what comes after a reply is left")
 {
     expect("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxHTTP", 39, 200, true, "x");
     expect("HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\nHTTP/1.1", 48, 304, true, "");
     expect("HTTP/1.1 100 Continue\r\n\r\nHTTP", 25, 100, true, "");
 }
 
-static void a_chunked_body_is_joined(void **state)
+TEST("a chunked body is joined")
 {
     expect(
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n",
         71, 200, true, "abcde");
 }
 
-static void the_connection_field_says_whether_it_stays(void **state)
+TEST("the connection field says whether it stays")
 {
     expect("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", 57, 200, false, "");
     expect("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", 38, 200, false, "");
@@ -101,14 +102,14 @@ static void the_connection_field_says_whether_it_stays(void **state)
            true, "");
 }
 
-static void an_unfinished_reply_waits_for_more(void **state)
+TEST("an unfinished reply waits for more")
 {
     expect("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell", 0, 0, false, "");
     expect("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r", 0, 0, false, "");
     expect("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", 0, 0, false, "");
 }
 
-static void what_is_no_reply_is_refused(void **state)
+TEST("what is no reply is refused")
 {
     static const char *const texts[] = {
         "-ERR unknown command",
@@ -137,7 +138,7 @@ static void what_is_no_reply_is_refused(void **state)
         expect_error(texts[i], WEIR_ERR_SYNTAX);
 }
 
-static void what_cannot_be_framed_is_said_to_be_unsupported(void **state)
+TEST("what cannot be framed is said to be unsupported")
 {
     expect_error("HTTP/1.1 200 OK\r\n\r\n", WEIR_ERR_UNSUPPORTED);
     expect_error("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
@@ -159,7 +160,7 @@ static long head_of(size_t size)
     return taken;
 }
 
-static void heads_and_bodies_are_bounded(void **state)
+TEST("heads and bodies are bounded")
 {
     assert_int_equal(head_of(WEIR_HTTP1_REPLY_HEAD_MAX), WEIR_HTTP1_REPLY_HEAD_MAX);
     assert_int_equal(head_of(WEIR_HTTP1_REPLY_HEAD_MAX + 1), WEIR_ERR_TOO_LARGE);
@@ -169,19 +170,4 @@ static void heads_and_bodies_are_bounded(void **state)
                  WEIR_ERR_TOO_LARGE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_body_of_a_stated_length_is_read),
-        cmocka_unit_test(the_fields_are_given_with_their_line_ends),
-        cmocka_unit_test(a_reply_without_fields_is_read),
-        cmocka_unit_test(what_comes_after_a_reply_is_left),
-        cmocka_unit_test(a_chunked_body_is_joined),
-        cmocka_unit_test(the_connection_field_says_whether_it_stays),
-        cmocka_unit_test(an_unfinished_reply_waits_for_more),
-        cmocka_unit_test(what_is_no_reply_is_refused),
-        cmocka_unit_test(what_cannot_be_framed_is_said_to_be_unsupported),
-        cmocka_unit_test(heads_and_bodies_are_bounded),
-    };
-    return cmocka_run_group_tests(tests, room_open, room_close);
-}
+RUN_TESTS_WITH(room_open, room_close)

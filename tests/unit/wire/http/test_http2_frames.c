@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "test.h"
 #include "wire/http/http2_frames.h"
 
 static const char stream[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -25,7 +26,7 @@ static void expect_head(const struct weir_http2_head *head, uint32_t length, uin
     assert_int_equal(head->stream, number);
 }
 
-static void heads_are_found_behind_the_preface_and_payloads(void **state)
+TEST("heads are found behind the preface and payloads")
 {
     struct weir_http2_walk walk;
     struct weir_http2_head head;
@@ -50,7 +51,7 @@ static void heads_are_found_behind_the_preface_and_payloads(void **state)
     expect_head(&head, 0, 6, 0, 0);
 }
 
-static void a_stream_may_be_cut_anywhere(void **state)
+TEST("a stream may be cut anywhere")
 {
     size_t size = sizeof stream - 1;
     for (size_t cut = 0; cut <= size; cut++) {
@@ -70,7 +71,7 @@ static void a_stream_may_be_cut_anywhere(void **state)
     }
 }
 
-static void the_longest_payload_is_stepped_over(void **state)
+TEST("the longest payload is stepped over")
 {
     static char zeros[1 << 24];
     static const char head_bytes[] = "\xff\xff\xff\0\0\0\0\0\1";
@@ -87,12 +88,4 @@ static void the_longest_payload_is_stepped_over(void **state)
     expect_head(&head, 0, 0, 0, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(heads_are_found_behind_the_preface_and_payloads),
-        cmocka_unit_test(a_stream_may_be_cut_anywhere),
-        cmocka_unit_test(the_longest_payload_is_stepped_over),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

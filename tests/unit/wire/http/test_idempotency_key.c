@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "core/bytes.h"
+#include "test.h"
 #include "wire/http/idempotency_key.h"
 
 static char key[WEIR_IDEMPOTENCY_KEY_MAX];
@@ -24,21 +25,21 @@ static void assert_key(const char *text, const char *expected)
     assert_memory_equal(key, expected, strlen(expected));
 }
 
-static void a_quoted_key_and_a_bare_one_are_the_same(void **state)
+TEST("a quoted key and a bare one are the same")
 {
     assert_key("\"8e03978e-40d5\"", "8e03978e-40d5");
     assert_key("8e03978e-40d5", "8e03978e-40d5");
     assert_key("*a:b/c", "*a:b/c"); /* a token of structured fields */
 }
 
-static void escapes_are_undone_and_parameters_passed_over(void **state)
+TEST("escapes are undone and parameters skipped")
 {
     assert_key("\"a\\\"b\\\\ c\"", "a\"b\\ c");
     assert_key("\"a\";p=1;q=\"x\"", "a");
     assert_key("a;p=1", "a;p=1"); /* bare: unchanged */
 }
 
-static void what_is_no_key_is_refused(void **state)
+TEST("what is no key is refused")
 {
     static const char *const wrong[] = {
         "",    "\"\"", "\"",       "\"a",          "\"a\\\"",  "\"a\\", "\"a\\b\"", "\"a\" x",
@@ -47,7 +48,7 @@ static void what_is_no_key_is_refused(void **state)
         assert_int_equal(parse(wrong[i]), WEIR_ERR_SYNTAX);
 }
 
-static void a_key_has_at_most_255_bytes(void **state)
+TEST("a key has at most 255 bytes")
 {
     char text[WEIR_IDEMPOTENCY_KEY_MAX + 4];
     memset(text, 'k', sizeof text);
@@ -62,13 +63,4 @@ static void a_key_has_at_most_255_bytes(void **state)
     assert_int_equal(parse(text), WEIR_ERR_SYNTAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_quoted_key_and_a_bare_one_are_the_same),
-        cmocka_unit_test(escapes_are_undone_and_parameters_passed_over),
-        cmocka_unit_test(what_is_no_key_is_refused),
-        cmocka_unit_test(a_key_has_at_most_255_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/proxy_protocol: both versions, whole and in pieces, and what is refused. */
 #include "../unit_wire.h"
+#include "test.h"
 
 #include "wire/http/proxy_protocol.h"
 
@@ -56,7 +57,7 @@ static void assert_refused(const void *data, size_t size)
     assert_string_equal(text, "198.51.100.1");
 }
 
-static void version_1_tells_the_source(void **state)
+TEST("version 1 tells the source")
 {
     static const char *const cases[][2] = {
         {"PROXY TCP4 192.0.2.1 192.0.2.2 56324 443\r\n", "192.0.2.1"},
@@ -79,7 +80,7 @@ static void version_1_tells_the_source(void **state)
     }
 }
 
-static void version_1_is_strict(void **state)
+TEST("version 1 is strict")
 {
     static const char *const cases[] = {
         "GET / HTTP/1.1\r\n",
@@ -118,7 +119,7 @@ static void version_1_is_strict(void **state)
     assert_refused("PROXY TCP4 192.0.2.1\0 192.0.2.2 1 2\r\n", 38);
 }
 
-static void version_1_ends_within_107_bytes(void **state)
+TEST("version 1 ends within 107 bytes")
 {
     char text[200];
     for (size_t size = WEIR_PROXY_V1_MAX; size <= WEIR_PROXY_V1_MAX + 1; size++) {
@@ -144,7 +145,7 @@ static size_t v2(uint8_t *out, uint8_t version_command, uint8_t family_protocol,
     return 16 + length;
 }
 
-static void version_2_tells_the_source(void **state)
+TEST("version 2 tells the source")
 {
     static const struct {
         uint8_t version_command, family_protocol;
@@ -179,7 +180,7 @@ static void version_2_tells_the_source(void **state)
     free(data);
 }
 
-static void version_2_is_strict(void **state)
+TEST("version 2 is strict")
 {
     static const struct {
         uint8_t version_command, family_protocol;
@@ -201,7 +202,7 @@ static void version_2_is_strict(void **state)
     }
 }
 
-static void incomplete_headers_ask_for_more(void **state)
+TEST("incomplete headers ask for more")
 {
     char text[WEIR_ADDRESS_TEXT_MAX];
     uint8_t data[64];
@@ -213,15 +214,4 @@ static void incomplete_headers_ask_for_more(void **state)
         assert_int_equal(parse(line, part, text), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(version_1_tells_the_source),
-        cmocka_unit_test(version_1_is_strict),
-        cmocka_unit_test(version_1_ends_within_107_bytes),
-        cmocka_unit_test(version_2_tells_the_source),
-        cmocka_unit_test(version_2_is_strict),
-        cmocka_unit_test(incomplete_headers_ask_for_more),
-    };
-    return cmocka_run_group_tests(tests, room_open, room_close);
-}
+RUN_TESTS_WITH(room_open, room_close)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/ratelimit_headers: every dialect, byte for byte, and read back as structured fields. */
 #include "../answer_make.h"
+#include "test.h"
 
 #include "structured_list.h"
 #include "wire/http/ratelimit_headers.h"
@@ -22,7 +23,7 @@ static const char *written(uint32_t dialects, uint64_t wall_s)
     return copy;
 }
 
-static void the_draft_is_two_lists(void **state)
+TEST("the draft is two lists")
 {
     answer_start(&answer);
     struct weir_answer_limit *entry =
@@ -39,7 +40,7 @@ static void the_draft_is_two_lists(void **state)
                         "RateLimit: \"login\";r=4;t=48, \"api\";r=999;t=1\r\n");
 }
 
-static void without_a_reset_t_is_how_long_what_is_left_lasts_at_the_limits_pace(void **state)
+TEST("without a reset t is how long what is left lasts at the limits pace")
 {
     static const enum weir_algorithm buckets[] = {WEIR_TOKEN_BUCKET,   WEIR_GCRA,
                                                   WEIR_LEAKY_BUCKET,   WEIR_LEAKY_QUEUE,
@@ -63,9 +64,8 @@ static void without_a_reset_t_is_how_long_what_is_left_lasts_at_the_limits_pace(
     }
 }
 
-static void at_a_scale_the_quota_and_the_pace_are_the_part_that_the_request_may_use(void **state)
+TEST("at a scale the quota and the pace are the part that the request may use")
 {
-    (void)state;
     answer_start(&answer);
     struct weir_answer_limit *entry =
         answer_add(&answer, &limits, "b", WEIR_TOKEN_BUCKET, 7, 10 * SECOND);
@@ -80,7 +80,7 @@ static void at_a_scale_the_quota_and_the_pace_are_the_part_that_the_request_may_
                         "RateLimit-Policy: \"b\";q=1;w=10\r\nRateLimit: \"b\";r=1;t=10\r\n");
 }
 
-static void the_window_of_a_bucket_is_exact_over_the_whole_range(void **state)
+TEST("the window of a bucket is exact over the whole range")
 {
     answer_start(&answer);
     struct weir_answer_limit *entry =
@@ -95,7 +95,7 @@ static void the_window_of_a_bucket_is_exact_over_the_whole_range(void **state)
                         "RateLimit: \"b\";r=549755813888;t=15811200\r\n");
 }
 
-static void a_window_or_period_ends_at_its_end_however_fresh_it_is(void **state)
+TEST("a window or period ends at its end however fresh it is")
 {
     static const uint64_t bounds[] = {0, 5000 * SECOND, 9000 * SECOND};
     for (int fresh = 0; fresh < 2; fresh++) {
@@ -119,7 +119,7 @@ static void a_window_or_period_ends_at_its_end_however_fresh_it_is(void **state)
     }
 }
 
-static void where_nothing_is_left_t_is_retry_after(void **state)
+TEST("where nothing is left t is retry after")
 {
     answer_start(&answer);
     struct weir_answer_limit *entry =
@@ -143,7 +143,7 @@ static void where_nothing_is_left_t_is_retry_after(void **state)
 }
 
 /* As `Retry-After: 60` of a cost of 9,999 in 10,000/min, of which 6 are left. */
-static void a_denied_cost_has_its_own_wait_as_t_whatever_is_left(void **state)
+TEST("a denied cost has its own wait as t whatever is left")
 {
     static const enum weir_algorithm algorithms[] = {
         WEIR_TOKEN_BUCKET,   WEIR_GCRA,        WEIR_LEAKY_BUCKET, WEIR_LEAKY_QUEUE,
@@ -167,7 +167,7 @@ static void a_denied_cost_has_its_own_wait_as_t_whatever_is_left(void **state)
     }
 }
 
-static void a_denied_cost_of_nothing_waits_less_than_one(void **state)
+TEST("a denied cost of nothing waits less than one")
 {
     answer_start(&answer);
     struct weir_answer_limit *entry =
@@ -179,7 +179,7 @@ static void a_denied_cost_of_nothing_waits_less_than_one(void **state)
     assert_non_null(strstr(written(WEIR_HEADERS_DRAFT, 0), "r=0;t=30\r\nRetry-After: 30\r\n"));
 }
 
-static void a_denial_by_a_window_still_tells_its_end(void **state)
+TEST("a denial by a window still tells its end")
 {
     answer_start(&answer);
     answer.now_ns = 5400 * SECOND;
@@ -192,7 +192,7 @@ static void a_denial_by_a_window_still_tells_its_end(void **state)
     assert_non_null(strstr(written(WEIR_HEADERS_DRAFT, 0), "r=3;t=1800\r\n"));
 }
 
-static void the_reset_of_one_limit_is_its_t(void **state)
+TEST("the reset of one limit is its t")
 {
     answer_start(&answer);
     struct weir_answer_limit *entry =
@@ -213,7 +213,7 @@ static void the_reset_of_one_limit_is_its_t(void **state)
                         "X-RateLimit-Reset: 20\r\n");
 }
 
-static void every_rate_of_a_limit_is_a_policy_of_its_own(void **state)
+TEST("every rate of a limit is a policy of its own")
 {
     static struct weir_limit rates[2];
     rates[0].spec =
@@ -240,7 +240,7 @@ static void every_rate_of_a_limit_is_a_policy_of_its_own(void **state)
     }
 }
 
-static void a_window_of_a_part_of_a_second_is_left_out(void **state)
+TEST("a window of a part of a second is left out")
 {
     answer_start(&answer);
     struct weir_answer_limit *entry =
@@ -251,7 +251,7 @@ static void a_window_of_a_part_of_a_second_is_left_out(void **state)
                         "RateLimit-Policy: \"ms\";q=10\r\nRateLimit: \"ms\";r=10;t=1\r\n");
 }
 
-static void a_limit_of_zero_never_admits_and_has_no_window_to_tell(void **state)
+TEST("a limit of zero never admits and has no window to tell")
 {
     answer_start(&answer);
     struct weir_answer_limit *entry =
@@ -264,7 +264,7 @@ static void a_limit_of_zero_never_admits_and_has_no_window_to_tell(void **state)
                         "RateLimit-Policy: \"off\";q=0;w=1\r\nRateLimit: \"off\";r=0\r\n");
 }
 
-static void concurrency_names_its_unit_and_no_window(void **state)
+TEST("concurrency names its unit and no window")
 {
     answer_start(&answer);
     struct weir_answer_limit *entry =
@@ -281,7 +281,7 @@ static void concurrency_names_its_unit_and_no_window(void **state)
                         "RateLimit: \"jobs\";r=0;t=30\r\n");
 }
 
-static void warnings_are_one_list_beside_any_dialect(void **state)
+TEST("warnings are one list beside any dialect")
 {
     static const char expected[] = "X-RateLimit-Warning: \"month\";threshold=80;used=85;limit=100, "
                                    "\"odd\\\"one\";threshold=100;used=999999999999999;"
@@ -306,7 +306,7 @@ static void warnings_are_one_list_beside_any_dialect(void **state)
     assert_string_equal(written(0, 0), "");
 }
 
-static void the_other_dialects_are_three_fields(void **state)
+TEST("the other dialects are three fields")
 {
     answer_start(&answer);
     struct weir_answer_limit *entry =
@@ -338,7 +338,7 @@ static void the_other_dialects_are_three_fields(void **state)
                         "X-RateLimit-Reset: 1700000000\r\n");
 }
 
-static void one_limit_is_reported_as_the_tightest(void **state)
+TEST("one limit is reported as the tightest")
 {
     answer_start(&answer);
     answer_add(&answer, &limits, "a", WEIR_GCRA, 100, SECOND)->report.remaining = 50;
@@ -357,7 +357,7 @@ static void one_limit_is_reported_as_the_tightest(void **state)
                         "X-RateLimit-Reset: 1\r\nRetry-After: 1\r\n");
 }
 
-static void what_is_not_for_clients_is_not_reported(void **state)
+TEST("what is not for clients is not reported")
 {
     answer_start(&answer);
     answer_add(&answer, &limits, "shadow", WEIR_GCRA, 1, SECOND)->shadow = true;
@@ -380,7 +380,7 @@ static void what_is_not_for_clients_is_not_reported(void **state)
                         "X-RateLimit-Reset: 1\r\n");
 }
 
-static void retry_after_stands_on_denials_with_a_finite_wait_only(void **state)
+TEST("retry after is on denials with a finite wait only")
 {
     static const struct {
         bool allowed;
@@ -403,7 +403,7 @@ static void retry_after_stands_on_denials_with_a_finite_wait_only(void **state)
     }
 }
 
-static void integers_are_clamped_to_fifteen_digits(void **state)
+TEST("integers are clamped to fifteen digits")
 {
     answer_start(&answer);
     struct weir_answer_limit *entry =
@@ -428,7 +428,7 @@ static const char *field(const char *fields, const char *name, size_t *size)
     return at;
 }
 
-static void a_score_is_reported_with_its_signals_or_not_at_all(void **state)
+TEST("a score is reported with its signals or not at all")
 {
     static struct weir_answer_signal signals[WEIR_SIGNALS_MAX] = {{{"no-agent", 8}, 30},
                                                                   {{"tool", 4}, 40}};
@@ -451,7 +451,7 @@ static void a_score_is_reported_with_its_signals_or_not_at_all(void **state)
     assert_true(size <= WEIR_SCORE_FIELD_MAX && size > WEIR_SCORE_FIELD_MAX - 160);
 }
 
-static void a_standing_is_reported_where_it_is_asked_for(void **state)
+TEST("a standing is reported where it is asked for")
 {
     static char longest[WEIR_RATELIMIT_REASON_MAX + 1];
     answer_start(&answer);
@@ -477,7 +477,7 @@ static void a_standing_is_reported_where_it_is_asked_for(void **state)
     assert_string_equal(written(WEIR_HEADERS_STANDING, 0), "");
 }
 
-static void the_longest_answer_fits_and_any_answer_reads_back(void **state)
+TEST("the longest answer fits and any answer reads back")
 {
     static char names[WEIR_CHECKS_MAX][WEIR_RATELIMIT_NAME_MAX + 1];
     uint64_t random = 4;
@@ -517,32 +517,4 @@ static void the_longest_answer_fits_and_any_answer_reads_back(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_draft_is_two_lists),
-        cmocka_unit_test(without_a_reset_t_is_how_long_what_is_left_lasts_at_the_limits_pace),
-        cmocka_unit_test(a_window_or_period_ends_at_its_end_however_fresh_it_is),
-        cmocka_unit_test(where_nothing_is_left_t_is_retry_after),
-        cmocka_unit_test(a_denied_cost_has_its_own_wait_as_t_whatever_is_left),
-        cmocka_unit_test(a_denied_cost_of_nothing_waits_less_than_one),
-        cmocka_unit_test(a_denial_by_a_window_still_tells_its_end),
-        cmocka_unit_test(the_reset_of_one_limit_is_its_t),
-        cmocka_unit_test(every_rate_of_a_limit_is_a_policy_of_its_own),
-        cmocka_unit_test(at_a_scale_the_quota_and_the_pace_are_the_part_that_the_request_may_use),
-        cmocka_unit_test(the_window_of_a_bucket_is_exact_over_the_whole_range),
-        cmocka_unit_test(a_window_of_a_part_of_a_second_is_left_out),
-        cmocka_unit_test(a_limit_of_zero_never_admits_and_has_no_window_to_tell),
-        cmocka_unit_test(concurrency_names_its_unit_and_no_window),
-        cmocka_unit_test(warnings_are_one_list_beside_any_dialect),
-        cmocka_unit_test(the_other_dialects_are_three_fields),
-        cmocka_unit_test(one_limit_is_reported_as_the_tightest),
-        cmocka_unit_test(what_is_not_for_clients_is_not_reported),
-        cmocka_unit_test(retry_after_stands_on_denials_with_a_finite_wait_only),
-        cmocka_unit_test(integers_are_clamped_to_fifteen_digits),
-        cmocka_unit_test(a_standing_is_reported_where_it_is_asked_for),
-        cmocka_unit_test(a_score_is_reported_with_its_signals_or_not_at_all),
-        cmocka_unit_test(the_longest_answer_fits_and_any_answer_reads_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/answer_json and wire/json_string: what clients read, byte for byte. */
 #include "../answer_make.h"
+#include "test.h"
 
 #include "core/text/utf8.h"
 #include "wire/json/answer.h"
@@ -30,14 +31,14 @@ static const char *problem(enum weir_problem_type type, unsigned status, const c
     return copy;
 }
 
-static void an_answer_without_limits_is_allowed(void **state)
+TEST("an answer without limits is allowed")
 {
     answer_start(&answer);
     assert_string_equal(written(), "{\"allowed\":true,\"denied_by\":null,\"retry_after_ms\":0,"
                                    "\"delay_ms\":0,\"limits\":[]}");
 }
 
-static void a_denial_names_its_limit_and_rounds_times_up(void **state)
+TEST("a denial names its limit and rounds times up")
 {
     answer_start(&answer);
     struct weir_answer_limit *entry =
@@ -63,7 +64,7 @@ static void a_denial_names_its_limit_and_rounds_times_up(void **state)
         "\"reset_after_ms\":1}]}");
 }
 
-static void never_and_unlimited_are_null(void **state)
+TEST("never and unlimited are null")
 {
     answer_start(&answer);
     struct weir_answer_limit *entry = answer_add(&answer, &limits, "free", WEIR_GCRA, 1, SECOND);
@@ -85,7 +86,7 @@ static void never_and_unlimited_are_null(void **state)
         "\"limit\":0,\"remaining\":0,\"retry_after_ms\":null,\"reset_after_ms\":0}]}");
 }
 
-static void a_lease_is_reported_where_there_is_one(void **state)
+TEST("a lease is reported where there is one")
 {
     answer_start(&answer);
     answer.lease = (struct weir_bytes){"abc-123", 7};
@@ -93,7 +94,7 @@ static void a_lease_is_reported_where_there_is_one(void **state)
                                    "\"delay_ms\":0,\"lease\":\"abc-123\",\"limits\":[]}");
 }
 
-static void a_standing_is_reported_unless_it_is_good(void **state)
+TEST("a standing is reported unless it is good")
 {
     answer_start(&answer);
     answer.standing.level = (struct weir_bytes){"throttled", 9};
@@ -104,7 +105,7 @@ static void a_standing_is_reported_unless_it_is_good(void **state)
                         "\"ends_after_ms\":null},\"limits\":[]}");
 }
 
-static void a_standing_that_refuses_is_what_denies(void **state)
+TEST("a standing that refuses is what denies")
 {
     answer_start(&answer);
     answer.allowed = false;
@@ -121,7 +122,7 @@ static void a_standing_that_refuses_is_what_denies(void **state)
 static const struct weir_answer_signal signals[WEIR_SIGNALS_MAX] = {
     {{"no-agent", 8}, 30}, {{"tool", 4}, 40}, {{"unproven", 8}, 15}};
 
-static void a_score_is_reported_where_there_is_one(void **state)
+TEST("a score is reported where there is one")
 {
     answer_start(&answer);
     answer.score.class = (struct weir_bytes){"suspicious", 10};
@@ -137,7 +138,7 @@ static void a_score_is_reported_where_there_is_one(void **state)
     assert_non_null(strstr(written(), "\"signals\":{}},\"limits\""));
 }
 
-static void a_limit_beyond_its_threshold_says_so(void **state)
+TEST("a limit beyond its threshold says so")
 {
     answer_start(&answer);
     struct weir_answer_limit *entry =
@@ -155,7 +156,7 @@ static void a_limit_beyond_its_threshold_says_so(void **state)
         "\"cost\":1,\"limit\":9,\"remaining\":0,\"retry_after_ms\":0,\"reset_after_ms\":0}]}");
 }
 
-static void the_longest_answer_fits_its_room(void **state)
+TEST("the longest answer fits its room")
 {
     static char name[WEIR_ANSWER_NAME_MAX + 1], lease[1024], reason[WEIR_ANSWER_REASON_MAX];
     memset(reason, 1, sizeof reason);
@@ -195,7 +196,7 @@ static void the_longest_answer_fits_its_room(void **state)
     assert_true(strlen(problem(WEIR_PROBLEM_QUOTA_EXCEEDED, 429, detail)) < WEIR_PROBLEM_JSON_MAX);
 }
 
-static void problems_carry_the_types_of_the_draft(void **state)
+TEST("problems carry the types of the draft")
 {
     answer_start(&answer);
     answer_add(&answer, &limits, "daily", WEIR_GCRA, 1, SECOND)->allowed = false;
@@ -233,7 +234,7 @@ static void assert_string(const char *text, size_t size, const char *expected)
     assert_string_equal(out, expected);
 }
 
-static void strings_are_escaped_as_json_asks(void **state)
+TEST("strings are escaped as json asks")
 {
     assert_string("", 0, "\"\"");
     assert_string("a\"b\\c/", 6, "\"a\\\"b\\\\c/\"");
@@ -244,7 +245,7 @@ static void strings_are_escaped_as_json_asks(void **state)
 
 #define FFFD "\xef\xbf\xbd"
 
-static void bytes_that_are_no_utf8_become_replacement_characters(void **state)
+TEST("bytes that are no utf8 become replacement characters")
 {
     assert_string("\xff", 1, "\"" FFFD "\"");
     assert_string("\xc3", 1, "\"" FFFD "\"");
@@ -273,7 +274,7 @@ static size_t encode(uint32_t code, char out[4])
     return size;
 }
 
-static void every_character_of_unicode_is_utf8_and_nothing_else(void **state)
+TEST("every character of unicode is utf8 and nothing else")
 {
     char text[4];
     for (uint32_t code = 0; code < 0x200000; code++) {
@@ -292,22 +293,4 @@ static void every_character_of_unicode_is_utf8_and_nothing_else(void **state)
     assert_int_equal(valid_pairs, 0x800 - 0x80);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_answer_without_limits_is_allowed),
-        cmocka_unit_test(a_denial_names_its_limit_and_rounds_times_up),
-        cmocka_unit_test(never_and_unlimited_are_null),
-        cmocka_unit_test(a_lease_is_reported_where_there_is_one),
-        cmocka_unit_test(a_standing_is_reported_unless_it_is_good),
-        cmocka_unit_test(a_standing_that_refuses_is_what_denies),
-        cmocka_unit_test(a_score_is_reported_where_there_is_one),
-        cmocka_unit_test(a_limit_beyond_its_threshold_says_so),
-        cmocka_unit_test(the_longest_answer_fits_its_room),
-        cmocka_unit_test(problems_carry_the_types_of_the_draft),
-        cmocka_unit_test(strings_are_escaped_as_json_asks),
-        cmocka_unit_test(bytes_that_are_no_utf8_become_replacement_characters),
-        cmocka_unit_test(every_character_of_unicode_is_utf8_and_nothing_else),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/check_json and wire/json_scan: checks, and every way to get them wrong. */
 #include "check_json_read.h"
+#include "test.h"
 
 #include "wire/json/string.h"
 
-static void an_empty_object_is_a_check_with_its_defaults(void **state)
+TEST("an empty object is a check with its defaults")
 {
     memset(&check, 0xff, sizeof check);
     assert_one(" {\t}\r\n ");
@@ -19,7 +20,7 @@ static void an_empty_object_is_a_check_with_its_defaults(void **state)
     assert_int_equal(check.attribute_count, 0);
 }
 
-static void every_field_is_read_in_any_order(void **state)
+TEST("every field is read in any order")
 {
     assert_one("{\"t\": \"1700000000.123456789\", \"dry_run\" : true, \"cost\":0, \"ip\":\"::1\","
                "\"attributes\":{\"user\":\"u1\",\"n\":-12,\"on\":true,\"off\":false,\"z\":0},"
@@ -46,7 +47,7 @@ static void every_field_is_read_in_any_order(void **state)
     assert_bytes(check.attributes[4].value, "0");
 }
 
-static void strings_are_unescaped(void **state)
+TEST("strings are unescaped")
 {
     assert_one("{\"path\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00e9\\u20AC\\ud83d\\ude00z\","
                "\"h\\u006fst\":\"\\u007f\"}");
@@ -58,7 +59,7 @@ static void strings_are_unescaped(void **state)
     assert_bytes(check.path, "\xef\xbf\xbf\xf0\x90\x80\x80\xf4\x8f\xbf\xbf");
 }
 
-static void strings_that_are_none_are_refused(void **state)
+TEST("strings that are none are refused")
 {
     static const char *const escapes[] = {
         "\\a",      "\\x41",      "\\u12",          "\\u123g", "\\U0041",        "\\ud800",
@@ -87,7 +88,7 @@ static void strings_that_are_none_are_refused(void **state)
                  "path: invalid escape in a string, at byte 9");
 }
 
-static void a_cost_is_an_integer_written_as_one(void **state)
+TEST("a cost is an integer written as one")
 {
     assert_one("{\"cost\":18446744073709551615}");
     assert_true(check.cost == UINT64_MAX);
@@ -107,7 +108,7 @@ static void a_cost_is_an_integer_written_as_one(void **state)
     }
 }
 
-static void a_time_is_exact_to_the_nanosecond(void **state)
+TEST("a time is exact to the nanosecond")
 {
     static const struct {
         const char *text;
@@ -167,7 +168,7 @@ static void a_time_is_exact_to_the_nanosecond(void **state)
     }
 }
 
-static void a_mistyped_or_repeated_field_is_an_error(void **state)
+TEST("a mistyped or repeated field is an error")
 {
     assert_error("{\"methd\":\"GET\"}", WEIR_ERR_SYNTAX, "unknown field \"methd\", at byte 1");
     assert_error("{\"\":1}", WEIR_ERR_SYNTAX, "unknown field \"\", at byte 1");
@@ -193,7 +194,7 @@ static void a_mistyped_or_repeated_field_is_an_error(void **state)
     assert_one("{\"attributes\":{\"a\":1,\"A\":2}}");
 }
 
-static void values_of_the_wrong_kind_are_errors(void **state)
+TEST("values of the wrong kind are errors")
 {
     static const struct {
         const char *text, *message;
@@ -221,7 +222,7 @@ static void values_of_the_wrong_kind_are_errors(void **state)
         assert_error(cases[i].text, WEIR_ERR_SYNTAX, cases[i].message);
 }
 
-static void what_is_no_json_is_refused(void **state)
+TEST("what is no json is refused")
 {
     static const struct {
         const char *text, *message;
@@ -288,7 +289,7 @@ static size_t random_string(uint64_t *random, char *plain, char *json)
     return length;
 }
 
-static void random_checks_read_back_and_their_prefixes_are_refused(void **state)
+TEST("random checks read back and their prefixes are refused")
 {
     uint64_t random = 5;
     for (int i = 0; i < 3000; i++) {
@@ -311,19 +312,4 @@ static void random_checks_read_back_and_their_prefixes_are_refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_empty_object_is_a_check_with_its_defaults),
-        cmocka_unit_test(every_field_is_read_in_any_order),
-        cmocka_unit_test(strings_are_unescaped),
-        cmocka_unit_test(strings_that_are_none_are_refused),
-        cmocka_unit_test(a_cost_is_an_integer_written_as_one),
-        cmocka_unit_test(a_time_is_exact_to_the_nanosecond),
-        cmocka_unit_test(a_mistyped_or_repeated_field_is_an_error),
-        cmocka_unit_test(values_of_the_wrong_kind_are_errors),
-        cmocka_unit_test(what_is_no_json_is_refused),
-        cmocka_unit_test(random_checks_read_back_and_their_prefixes_are_refused),
-    };
-    return cmocka_run_group_tests(tests, room_open, room_close);
-}
+RUN_TESTS_WITH(room_open, room_close)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/check_json: batches, their limits, and releases. */
 #include "check_json_read.h"
+#include "test.h"
 
-static void a_bomb_of_brackets_costs_nothing(void **state)
+TEST("a bomb of brackets costs nothing")
 {
     size_t size = 1 << 20;
     char *text = memory_new(size);
@@ -14,7 +15,7 @@ static void a_bomb_of_brackets_costs_nothing(void **state)
     free(text);
 }
 
-static void a_batch_is_read_check_by_check(void **state)
+TEST("a batch is read check by check")
 {
     static const char text[] = " [ {\"cost\":1} ,{\"cost\":2,\"host\":\"h\"},{} ] ";
     assert_int_equal(first_of(text, sizeof text - 1), 1);
@@ -46,7 +47,7 @@ static void assert_batch_error(const char *text, int calls, int err, const char 
     assert_string_equal(reason.text, message);
 }
 
-static void an_error_in_a_batch_names_its_check(void **state)
+TEST("an error in a batch names its check")
 {
     assert_batch_error("[{},{\"cost\":-1}]", 2, WEIR_ERR_SYNTAX,
                        "[1].cost: not an unsigned integer, at byte 12");
@@ -62,7 +63,7 @@ static void an_error_in_a_batch_names_its_check(void **state)
                        "missing comma or closing bracket, at byte 3");
 }
 
-static void a_batch_holds_a_thousand_checks(void **state)
+TEST("a batch holds a thousand checks")
 {
     for (int count = WEIR_CHECK_JSON_BATCH_MAX; count <= WEIR_CHECK_JSON_BATCH_MAX + 1; count++) {
         char text[4096] = "[";
@@ -79,7 +80,7 @@ static void a_batch_holds_a_thousand_checks(void **state)
     assert_string_equal(reason.text, "more than 1000 checks, at byte 3001");
 }
 
-static void a_check_holds_sixty_four_pairs(void **state)
+TEST("a check holds sixty four pairs")
 {
     static const char *const fields[] = {"headers", "attributes"};
     for (int which = 0; which < 2; which++) {
@@ -101,7 +102,7 @@ static void a_check_holds_sixty_four_pairs(void **state)
     }
 }
 
-static void a_release_is_a_lease_and_nothing_else(void **state)
+TEST("a release is a lease and nothing else")
 {
     static const struct {
         const char *text, *lease, *message;
@@ -137,15 +138,4 @@ static void a_release_is_a_lease_and_nothing_else(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_bomb_of_brackets_costs_nothing),
-        cmocka_unit_test(a_batch_is_read_check_by_check),
-        cmocka_unit_test(an_error_in_a_batch_names_its_check),
-        cmocka_unit_test(a_batch_holds_a_thousand_checks),
-        cmocka_unit_test(a_check_holds_sixty_four_pairs),
-        cmocka_unit_test(a_release_is_a_lease_and_nothing_else),
-    };
-    return cmocka_run_group_tests(tests, room_open, room_close);
-}
+RUN_TESTS_WITH(room_open, room_close)

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "test.h"
 #include "wire/json/envoy_json.h"
 
 struct read {
@@ -42,9 +43,8 @@ static void assert_bytes(struct weir_bytes bytes, const char *expected)
     assert_memory_equal(bytes.data, expected, bytes.size);
 }
 
-static void every_field_is_read(void **state)
+TEST("every field is read")
 {
-    (void)state;
     struct read read = read_text(
         " {\"domain\" : \"d\\u00e4\", \"descriptors\": [ {\"entries\": [ {\"key\":\"k\", "
         "\"value\":\"v{\"}, {\"value\":\"x\"} ], \"limit\": {\"requestsPerUnit\":\"5\",\"unit\":"
@@ -70,9 +70,8 @@ static void every_field_is_read(void **state)
     read_free(&read);
 }
 
-static void names_of_the_proto_and_null_are_taken(void **state)
+TEST("names of the proto and null are taken")
 {
-    (void)state;
     struct read read = read_text(
         "{\"domain\":null,\"descriptors\":[{\"entries\":null,\"limit\":{\"requests_per_unit\":3,"
         "\"unit\":4},\"hits_addend\":0,\"is_negative_hits\":false},{\"limit\":null,"
@@ -89,9 +88,8 @@ static void names_of_the_proto_and_null_are_taken(void **state)
 }
 
 /* As the original, by Go's protojson: each was sent to it. */
-static void whole_numbers_are_taken_in_every_spelling(void **state)
+TEST("whole numbers are taken in every spelling")
 {
-    (void)state;
     static const struct {
         const char *text;
         uint64_t value;
@@ -133,9 +131,8 @@ static void whole_numbers_are_taken_in_every_spelling(void **state)
     read_free(&read);
 }
 
-static void what_is_no_request_is_refused(void **state)
+TEST("what is no request is refused")
 {
-    (void)state;
     static const char *const texts[] = {
         "",
         "}",
@@ -191,9 +188,8 @@ static void what_is_no_request_is_refused(void **state)
     read_free(&read);
 }
 
-static void a_response_is_written_as_protobuf_would(void **state)
+TEST("a response is written as protobuf would")
 {
-    (void)state;
     char text[2048], shorter[16];
     const struct weir_envoy_status statuses[] = {
         {.code = WEIR_ENVOY_OK,
@@ -235,9 +231,8 @@ static void a_response_is_written_as_protobuf_would(void **state)
     assert_int_equal(weir_envoy_json_write(&response, NULL, 0), size);
 }
 
-static void metadata_is_written_to_any_depth(void **state)
+TEST("metadata is written to any depth")
 {
-    (void)state;
     char text[2048], longer[600];
     memset(longer, 'x', sizeof(longer));
     memcpy(longer + 126, "\xc3\xa4", 2);
@@ -283,15 +278,4 @@ static void metadata_is_written_to_any_depth(void **state)
                                (size_t)2 * WEIR_ENVOY_DEPTH_MAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_field_is_read),
-        cmocka_unit_test(names_of_the_proto_and_null_are_taken),
-        cmocka_unit_test(whole_numbers_are_taken_in_every_spelling),
-        cmocka_unit_test(what_is_no_request_is_refused),
-        cmocka_unit_test(a_response_is_written_as_protobuf_would),
-        cmocka_unit_test(metadata_is_written_to_any_depth),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

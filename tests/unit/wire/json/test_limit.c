@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON of /v1/limit: one limit, several, and what is refused with the path of the field. */
 #include "../unit_wire.h"
+#include "test.h"
 
 #include "wire/json/limit.h"
 
@@ -33,7 +34,7 @@ static void assert_parsed(const char *text)
         fail_msg("%s: %s", text, reason.text);
 }
 
-static void a_single_limit_has_all_its_fields(void **state)
+TEST("a single limit has all its fields")
 {
     assert_parsed(" {\"key\":\"user:\\u0031\",\"name\":\"a-b.c_9\",\"rate\":\"5/min\","
                   "\"algorithm\":\"gcra\",\"burst\":7,\"segments\":6,\"strict\":true,"
@@ -56,7 +57,7 @@ static void a_single_limit_has_all_its_fields(void **state)
     assert_int_equal(limit->given, (1 << WEIR_LIMIT_FIELDS) - 1);
 }
 
-static void what_is_absent_has_its_default(void **state)
+TEST("what is absent has its default")
 {
     assert_parsed("{\"key\":\"k\"}");
     const struct weir_given_limit *limit = &limits.limits[0];
@@ -69,7 +70,7 @@ static void what_is_absent_has_its_default(void **state)
     assert_false(limits.dry_run);
 }
 
-static void a_list_may_be_the_text_or_a_field(void **state)
+TEST("a list may be the text or a field")
 {
     static const char *const texts[] = {
         "[{\"key\":\"a\"},{\"key\":\"b\",\"cost\":0}]",
@@ -89,7 +90,7 @@ static void a_list_may_be_the_text_or_a_field(void **state)
     }
 }
 
-static void what_is_wrong_is_named_by_its_path(void **state)
+TEST("what is wrong is named by its path")
 {
     static const struct {
         const char *text, *says;
@@ -148,7 +149,7 @@ static void what_is_wrong_is_named_by_its_path(void **state)
     }
 }
 
-static void there_are_32_limits_at_most(void **state)
+TEST("there are 32 limits at most")
 {
     char text[1024];
     for (int count = 32; count <= 33; count++) {
@@ -161,7 +162,7 @@ static void there_are_32_limits_at_most(void **state)
     assert_non_null(strstr(reason.text, "more than 32 limits"));
 }
 
-static void a_name_has_64_characters_at_most(void **state)
+TEST("a name has 64 characters at most")
 {
     char text[128];
     for (int size = 64; size <= 65; size++) {
@@ -170,7 +171,7 @@ static void a_name_has_64_characters_at_most(void **state)
     }
 }
 
-static void a_text_that_is_cut_off_is_refused(void **state)
+TEST("a text that is cut off is refused")
 {
     static const char text[] =
         "{\"limits\":[{\"key\":\"a\",\"rate\":\"1/s\"},{\"key\":\"b\",\"cost\":"
@@ -181,16 +182,4 @@ static void a_text_that_is_cut_off_is_refused(void **state)
     assert_parsed(text);
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_single_limit_has_all_its_fields),
-        cmocka_unit_test(what_is_absent_has_its_default),
-        cmocka_unit_test(a_list_may_be_the_text_or_a_field),
-        cmocka_unit_test(what_is_wrong_is_named_by_its_path),
-        cmocka_unit_test(there_are_32_limits_at_most),
-        cmocka_unit_test(a_name_has_64_characters_at_most),
-        cmocka_unit_test(a_text_that_is_cut_off_is_refused),
-    };
-    return cmocka_run_group_tests(tests, room_open, room_close);
-}
+RUN_TESTS_WITH(room_open, room_close)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/access_log: lines of both formats, their times and their quotes. */
 #include "../unit_wire.h"
+#include "test.h"
 
 #include <time.h>
 
@@ -35,7 +36,7 @@ static void assert_line(struct weir_log_record *line, const char *text)
 
 #define TIME "[07/Mar/2004:16:05:49 -0800]"
 
-static void a_common_line_is_taken_apart(void **state)
+TEST("a common line is taken apart")
 {
     struct weir_log_record line;
     assert_line(&line, "64.242.88.10 - - " TIME " \"GET /a?b=c HTTP/1.1\" 401 12846");
@@ -49,7 +50,7 @@ static void a_common_line_is_taken_apart(void **state)
     assert_int_equal(line.status, 401);
 }
 
-static void a_combined_line_has_referer_and_agent(void **state)
+TEST("a combined line has referer and agent")
 {
     struct weir_log_record line;
     assert_line(&line, "2001:db8::1 ident frank " TIME
@@ -67,7 +68,7 @@ static void a_combined_line_has_referer_and_agent(void **state)
     assert_bytes(line.agent, "a");
 }
 
-static void quotes_are_unescaped_as_apache_and_nginx_escape_them(void **state)
+TEST("quotes are unescaped as apache and nginx escape them")
 {
     struct weir_log_record line;
     assert_line(&line, "h - - " TIME " \"GET /a\\\"b\\\\c\\x22\\x5C\\xe9\\xE9 HTTP/1.1\" 200 1 "
@@ -77,7 +78,7 @@ static void quotes_are_unescaped_as_apache_and_nginx_escape_them(void **state)
     assert_bytes(line.agent, "\\q\\x4\\xgg\"");
 }
 
-static void line_ends_of_any_kind_are_skipped(void **state)
+TEST("line ends of any kind are skipped")
 {
     static const char *const ends[] = {"", "\n", "\r\n", " \t\r\n", " "};
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
@@ -93,7 +94,7 @@ static void line_ends_of_any_kind_are_skipped(void **state)
     }
 }
 
-static void requests_that_were_none_have_no_method(void **state)
+TEST("requests that were none have no method")
 {
     static const struct {
         const char *request, *method, *target;
@@ -121,7 +122,7 @@ static void requests_that_were_none_have_no_method(void **state)
     }
 }
 
-static void times_are_exact_in_every_zone(void **state)
+TEST("times are exact in every zone")
 {
     static const struct {
         const char *text;
@@ -143,7 +144,7 @@ static void times_are_exact_in_every_zone(void **state)
     }
 }
 
-static void random_times_agree_with_libc(void **state)
+TEST("random times agree with libc")
 {
     uint64_t random = 7;
     for (int i = 0; i < 100000; i++) {
@@ -164,7 +165,7 @@ static void random_times_agree_with_libc(void **state)
     }
 }
 
-static void times_that_are_none_are_refused(void **state)
+TEST("times that are none are refused")
 {
     static const char *const times[] = {
         "00/Mar/2004:16:05:49 -0800", "32/Mar/2004:16:05:49 -0800", "31/Apr/2004:16:05:49 -0800",
@@ -186,7 +187,7 @@ static void times_that_are_none_are_refused(void **state)
     }
 }
 
-static void what_is_no_line_is_refused(void **state)
+TEST("what is no line is refused")
 {
     static const char *const lines[] = {
         "",
@@ -228,7 +229,7 @@ static void what_is_no_line_is_refused(void **state)
         assert_int_equal(parse(&line, whole, part), WEIR_ERR_SYNTAX);
 }
 
-static void a_huge_line_is_read_like_any_other(void **state)
+TEST("a huge line is read like any other")
 {
     static const char start[] = "h - - " TIME " \"GET /", end[] = " HTTP/1.1\" 200 1 \"-\" \"";
     size_t part = 1 << 20, size = sizeof start - 1;
@@ -251,7 +252,7 @@ static void a_huge_line_is_read_like_any_other(void **state)
 }
 
 /* Behind the last byte is an unmapped page. */
-static void a_byte_is_found_wherever_it_stands_and_nothing_behind_the_end_is_read(void **state)
+TEST("a byte is found wherever it stands and nothing behind the end is read")
 {
     char text[80];
     for (size_t size = 0; size <= sizeof text; size++)
@@ -272,7 +273,7 @@ static bool read_number(const char *text, uint64_t *number)
     return log_number_take(&cursor, number) && cursor.at == cursor.end;
 }
 
-static void a_number_has_up_to_64_bits(void **state)
+TEST("a number has up to 64 bits")
 {
     uint64_t number;
     assert_true(read_number("18446744073709551615", &number) && number == UINT64_MAX);
@@ -287,21 +288,4 @@ static void a_number_has_up_to_64_bits(void **state)
     assert_false(read_number("1x", &number));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_common_line_is_taken_apart),
-        cmocka_unit_test(a_combined_line_has_referer_and_agent),
-        cmocka_unit_test(quotes_are_unescaped_as_apache_and_nginx_escape_them),
-        cmocka_unit_test(line_ends_of_any_kind_are_skipped),
-        cmocka_unit_test(requests_that_were_none_have_no_method),
-        cmocka_unit_test(times_are_exact_in_every_zone),
-        cmocka_unit_test(random_times_agree_with_libc),
-        cmocka_unit_test(times_that_are_none_are_refused),
-        cmocka_unit_test(what_is_no_line_is_refused),
-        cmocka_unit_test(a_huge_line_is_read_like_any_other),
-        cmocka_unit_test(a_byte_is_found_wherever_it_stands_and_nothing_behind_the_end_is_read),
-        cmocka_unit_test(a_number_has_up_to_64_bits),
-    };
-    return cmocka_run_group_tests(tests, room_open, room_close);
-}
+RUN_TESTS_WITH(room_open, room_close)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/log: a line of each format becomes the same record, and is known by its row. */
 #include "../unit_wire.h"
+#include "test.h"
 
 #include "wire/log/envelope.h"
 #include "wire/log/formats.h"
@@ -88,7 +89,7 @@ static int best_of(const char *const *lines, size_t count)
     return weir_log_best(points);
 }
 
-static void every_format_gives_the_same_request(void **state)
+TEST("every format gives the same request")
 {
     for (int f = WEIR_LOG_COMBINED; f < WEIR_LOG_FORMATS; f++) {
         bool json = f == WEIR_LOG_TRAEFIK_JSON || f == WEIR_LOG_CADDY_JSON;
@@ -114,7 +115,7 @@ static void every_format_gives_the_same_request(void **state)
     assert_true(record.t_ns == T_S * S && record.check == &room.check);
 }
 
-static void every_format_is_known_by_its_lines(void **state)
+TEST("every format is known by its lines")
 {
     for (int f = 0; f < WEIR_LOG_FORMATS; f++) {
         int found = best_of(&samples[f], 1);
@@ -130,7 +131,7 @@ static void every_format_is_known_by_its_lines(void **state)
     assert_int_equal(best_of(nothing, 5), -1);
 }
 
-static void times_of_lines_are_when_the_request_came_and_when_they_were_written(void **state)
+TEST("times of lines are when the request came and when they were written")
 {
     assert_parses(WEIR_LOG_HAPROXY, samples[WEIR_LOG_HAPROXY]);
     assert_true(record.written_ns == T_S * S + 109000000);
@@ -146,7 +147,7 @@ static void times_of_lines_are_when_the_request_came_and_when_they_were_written(
     assert_true(record.written_ns == T_S * S && record.t_ns == T_S * S);
 }
 
-static void hidden_header_fields_are_left_out(void **state)
+TEST("hidden header fields are left out")
 {
     static const enum weir_log_format formats[] = {WEIR_LOG_TRAEFIK_JSON, WEIR_LOG_CADDY_JSON};
     for (size_t i = 0; i < 2; i++) {
@@ -159,7 +160,7 @@ static void hidden_header_fields_are_left_out(void **state)
     }
 }
 
-static void a_client_is_what_the_server_wrote(void **state)
+TEST("a client is what the server wrote")
 {
     assert_parses(WEIR_LOG_COMMON, "203.0.113.9, 10.0.0.2 - - " TIME " \"GET / HTTP/1.1\" 200 1");
     assert_bytes(record.client, "203.0.113.9, 10.0.0.2");
@@ -187,7 +188,7 @@ static void a_client_is_what_the_server_wrote(void **state)
     assert_false(record.resolved);
 }
 
-static void an_absolute_target_has_a_host(void **state)
+TEST("an absolute target has a host")
 {
     static const struct {
         const char *target, *host, *path;
@@ -203,7 +204,7 @@ static void an_absolute_target_has_a_host(void **state)
     }
 }
 
-static void a_server_may_speak_of_itself(void **state)
+TEST("a server may speak of itself")
 {
     static const struct {
         enum weir_log_format format;
@@ -228,7 +229,7 @@ static void a_server_may_speak_of_itself(void **state)
                      WEIR_LOG_OTHER);
 }
 
-static void what_is_wrong_is_named(void **state)
+TEST("what is wrong is named")
 {
     assert_refused(WEIR_LOG_COMBINED, "x", "line: not of the combined log format");
     assert_refused(WEIR_LOG_CADDY_JSON, "x", "not an object");
@@ -247,7 +248,7 @@ static void what_is_wrong_is_named(void **state)
     assert_refused(WEIR_LOG_JSONL, "{\"t\":1} {}", "");
 }
 
-static void parts_of_each_line_are_refused_or_whole(void **state)
+TEST("parts of each line are refused or whole")
 {
     for (int f = 0; f < WEIR_LOG_FORMATS; f++) {
         size_t size = strlen(samples[f]);
@@ -271,7 +272,7 @@ static void assert_piece(enum weir_log_envelope envelope, const char *text, cons
     assert_int_equal(piece.goes_on, goes_on);
 }
 
-static void envelopes_are_taken_off(void **state)
+TEST("envelopes are taken off")
 {
     assert_piece(WEIR_LOG_PLAIN, "a b", "a b", false, false);
     assert_piece(
@@ -288,7 +289,7 @@ static void envelopes_are_taken_off(void **state)
     assert_piece(WEIR_LOG_CRI, "2016-10-06T00:17:09.669794202Z stdout F ", "", false, false);
 }
 
-static void what_has_no_envelope_is_known(void **state)
+TEST("what has no envelope is known")
 {
     static const char *const docker[] = {"", "{}", "{\"log\":\"a\\n\",\"stream\":\"stdout\"}",
                                          "{\"log\":1,\"stream\":\"stdout\",\"time\":\"\"}", "a"};
@@ -306,20 +307,4 @@ static void what_has_no_envelope_is_known(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_format_gives_the_same_request),
-        cmocka_unit_test(every_format_is_known_by_its_lines),
-        cmocka_unit_test(times_of_lines_are_when_the_request_came_and_when_they_were_written),
-        cmocka_unit_test(hidden_header_fields_are_left_out),
-        cmocka_unit_test(a_client_is_what_the_server_wrote),
-        cmocka_unit_test(an_absolute_target_has_a_host),
-        cmocka_unit_test(a_server_may_speak_of_itself),
-        cmocka_unit_test(what_is_wrong_is_named),
-        cmocka_unit_test(parts_of_each_line_are_refused_or_whole),
-        cmocka_unit_test(envelopes_are_taken_off),
-        cmocka_unit_test(what_has_no_envelope_is_known),
-    };
-    return cmocka_run_group_tests(tests, room_open, room_close);
-}
+RUN_TESTS_WITH(room_open, room_close)

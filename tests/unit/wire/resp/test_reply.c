@@ -2,6 +2,7 @@
 /* wire/resp_write and wire/resp_reply: what is written reads back, and what is no reply is
  * refused. */
 #include "../unit_wire.h"
+#include "test.h"
 
 #include "wire/resp/reply.h"
 #include "wire/resp/write.h"
@@ -96,7 +97,7 @@ static void assert_refused(const char *text, int err)
     assert_parses(text, expected);
 }
 
-static void every_type_is_read(void **state)
+TEST("every type is read")
 {
     assert_parses("+OK\r\n", "5 0:simple(OK)");
     assert_parses("+\r\n", "3 0:simple()");
@@ -127,7 +128,7 @@ static void every_type_is_read(void **state)
     assert_parses(">2\r\n+a\r\n+b\r\n", "12 0:push(2) 1:simple(a) 1:simple(b)");
 }
 
-static void containers_nest(void **state)
+TEST("containers nest")
 {
     assert_parses("*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n+next\r\n",
                   "27 0:array(5) 1:int(0) 1:int(16) 1:int(15) 1:int(-1) 1:int(2)");
@@ -139,7 +140,7 @@ static void containers_nest(void **state)
                   "20 0:array(3) 1:null 1:array(1) 2:bool(1) 1:null");
 }
 
-static void attributes_stand_before_their_value(void **state)
+TEST("attributes come before their value")
 {
     assert_parses("|1\r\n+ttl\r\n:5\r\n:7\r\n", "18 0:attr(2) 1:simple(ttl) 1:int(5) 0:int(7)");
     assert_parses("*2\r\n|1\r\n+a\r\n*1\r\n:1\r\n:2\r\n:3\r\n",
@@ -149,7 +150,7 @@ static void attributes_stand_before_their_value(void **state)
     assert_parses("*1\r\n|1\r\n+a\r\n|0\r\n:1\r\n", "0");
 }
 
-static void what_is_no_reply_is_refused(void **state)
+TEST("what is no reply is refused")
 {
     static const char *const cases[] = {
         "x\r\n",
@@ -206,7 +207,7 @@ static void what_is_no_reply_is_refused(void **state)
     assert_parses("*1048576\r\n", "0");
 }
 
-static void containers_nest_128_deep_and_no_deeper(void **state)
+TEST("containers nest 128 deep and no deeper")
 {
     for (int depth = WEIR_RESP_DEPTH_MAX; depth <= WEIR_RESP_DEPTH_MAX + 1; depth++) {
         char text[1024] = "";
@@ -226,7 +227,7 @@ static void containers_nest_128_deep_and_no_deeper(void **state)
     }
 }
 
-static void lines_are_bounded(void **state)
+TEST("lines are bounded")
 {
     static const char types[] = "+:$*,";
     for (size_t i = 0; i < sizeof types - 1; i++) {
@@ -243,7 +244,7 @@ static void lines_are_bounded(void **state)
     }
 }
 
-static void nodes_beyond_the_room_are_counted(void **state)
+TEST("nodes beyond the room are counted")
 {
     static const char text[] = "*4\r\n:1\r\n*2\r\n:2\r\n:3\r\n+a\r\n+b\r\n";
     for (size_t split = 0; split < sizeof text - 1; split++) {
@@ -270,7 +271,7 @@ static const char *ended(char *out, char *end)
     return out;
 }
 
-static void values_are_written_for_either_version(void **state)
+TEST("values are written for either version")
 {
     char out[128];
     assert_string_equal(ended(out, weir_resp_write_simple(out, "OK", 2)), "+OK\r\n");
@@ -296,7 +297,7 @@ static void values_are_written_for_either_version(void **state)
     assert_string_equal(ended(out, weir_resp_write_boolean(out, 3, false)), "#f\r\n");
 }
 
-static void the_stated_room_is_enough(void **state)
+TEST("the stated room is enough")
 {
     char out[128];
     assert_true(weir_resp_write_integer(out, INT64_MIN) - out <= WEIR_RESP_INTEGER_MAX);
@@ -354,7 +355,7 @@ static char *random_value(uint64_t *random, int depth, char *out, char **expecte
     return out;
 }
 
-static void random_replies_read_back_however_they_are_split(void **state)
+TEST("random replies read back however they are split")
 {
     static char reply[1 << 20], expected[1 << 20], got[1 << 20], body[1 << 19];
     uint64_t random = 9;
@@ -377,19 +378,4 @@ static void random_replies_read_back_however_they_are_split(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_type_is_read),
-        cmocka_unit_test(containers_nest),
-        cmocka_unit_test(attributes_stand_before_their_value),
-        cmocka_unit_test(what_is_no_reply_is_refused),
-        cmocka_unit_test(containers_nest_128_deep_and_no_deeper),
-        cmocka_unit_test(lines_are_bounded),
-        cmocka_unit_test(nodes_beyond_the_room_are_counted),
-        cmocka_unit_test(values_are_written_for_either_version),
-        cmocka_unit_test(the_stated_room_is_enough),
-        cmocka_unit_test(random_replies_read_back_however_they_are_split),
-    };
-    return cmocka_run_group_tests(tests, room_open, room_close);
-}
+RUN_TESTS_WITH(room_open, room_close)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/resp: requests of the Redis protocol, whole and in pieces, and Redis' words for errors. */
 #include "../unit_wire.h"
+#include "test.h"
 
 #include "wire/resp/resp.h"
 
@@ -82,7 +83,7 @@ static void assert_refused(const char *text, const char *problem)
     assert_parses(text, expected);
 }
 
-static void an_array_of_bulk_strings_is_a_command(void **state)
+TEST("an array of bulk strings is a command")
 {
     assert_parses("*1\r\n$4\r\nPING\r\n", "14|PING");
     assert_parses("*6\r\n$11\r\nCL.THROTTLE\r\n$6\r\nuser:1\r\n$2\r\n15\r\n$2\r\n30\r\n$2\r\n60\r\n"
@@ -93,7 +94,7 @@ static void an_array_of_bulk_strings_is_a_command(void **state)
     assert_parses("*1\r\n$12\r\n123456789012\r\n*1\r\n", "23|123456789012");
 }
 
-static void empty_commands_are_taken_and_have_no_arguments(void **state)
+TEST("empty commands are taken and have no arguments")
 {
     assert_parses("*0\r\n", "4|");
     assert_parses("*-1\r\n", "5|");
@@ -103,7 +104,7 @@ static void empty_commands_are_taken_and_have_no_arguments(void **state)
     assert_int_equal(request.count, 0);
 }
 
-static void integers_and_null_may_be_arguments(void **state)
+TEST("integers and null may be arguments")
 {
     assert_parses("*3\r\n$1\r\na\r\n:5\r\n:-123456789\r\n", "28|a|5|-123456789");
     assert_parses("*2\r\n$-1\r\n$1\r\na\r\n", "16|(null)|a");
@@ -113,7 +114,7 @@ static void integers_and_null_may_be_arguments(void **state)
     assert_parses("*1\r\n:-9223372036854775808\r\n", "27|-9223372036854775808");
 }
 
-static void lengths_of_arrays_are_plain_and_bounded(void **state)
+TEST("lengths of arrays are plain and bounded")
 {
     static const char *const lengths[] = {
         "-2",
@@ -142,7 +143,7 @@ static void lengths_of_arrays_are_plain_and_bounded(void **state)
     assert_parses("*1048576\r\n", "0|");
 }
 
-static void lengths_of_bulk_strings_are_plain_and_bounded(void **state)
+TEST("lengths of bulk strings are plain and bounded")
 {
     static const char *const lengths[] = {
         "-2",
@@ -172,7 +173,7 @@ static void lengths_of_bulk_strings_are_plain_and_bounded(void **state)
     assert_refused("*1\r\n$3\r\nabc\n\r", "expected CR LF after a bulk string");
 }
 
-static void what_is_no_bulk_string_is_named(void **state)
+TEST("what is no bulk string is named")
 {
     assert_refused("*1\r\nx", "expected '$', got 'x'");
     assert_refused("*2\r\n$1\r\na\r\n*1\r\n", "expected '$', got '*'");
@@ -181,7 +182,7 @@ static void what_is_no_bulk_string_is_named(void **state)
     assert_refused("*1\r\n_\r\n", "expected '$', got '_'");
 }
 
-static void a_parser_that_refused_goes_on_refusing(void **state)
+TEST("a parser that refused still refuses")
 {
     struct weir_resp_parser parser = {0};
     char text[] = "*1\r\nxPING\r\n";
@@ -190,7 +191,7 @@ static void a_parser_that_refused_goes_on_refusing(void **state)
     assert_string_equal(parser.problem, "Protocol error: expected '$', got 'x'");
 }
 
-static void lines_are_bounded(void **state)
+TEST("lines are bounded")
 {
     static const struct {
         const char *start, *problem;
@@ -229,7 +230,7 @@ static void lines_are_bounded(void **state)
     free(text);
 }
 
-static void before_auth_less_is_accepted(void **state)
+TEST("before auth less is accepted")
 {
     static const struct {
         const char *text, *problem;
@@ -252,7 +253,7 @@ static void before_auth_less_is_accepted(void **state)
     }
 }
 
-static void inline_commands_are_split_at_white_space(void **state)
+TEST("inline commands are split at white space")
 {
     assert_parses("PING\r\n", "6|PING");
     assert_parses("PING\n", "5|PING");
@@ -264,7 +265,7 @@ static void inline_commands_are_split_at_white_space(void **state)
     assert_parses("GET / HTTP/1.1\r\n", "16|GET|/|HTTP/1.1");
 }
 
-static void inline_quotes_are_those_of_redis(void **state)
+TEST("inline quotes are those of redis")
 {
     assert_parses("a \"b c\" 'd e'\r\n", "15|a|b c|d e");
     assert_parses("\"\\x41\\n\\r\\t\\b\\a\\\\\\\"\\q\\xzz\"\n", "27|A\\0a\\0d\\09\\08\\07\\\"qxzz");
@@ -281,7 +282,7 @@ static void inline_quotes_are_those_of_redis(void **state)
     }
 }
 
-static void arguments_beyond_those_kept_are_counted(void **state)
+TEST("arguments beyond those kept are counted")
 {
     char *text = memory_new(20000);
     for (int kind = 0; kind < 2; kind++) {
@@ -298,7 +299,7 @@ static void arguments_beyond_those_kept_are_counted(void **state)
     free(text);
 }
 
-static void a_request_of_the_largest_size_is_taken_and_one_byte_more_is_not(void **state)
+TEST("a request of the largest size is taken and one byte more is not")
 {
     char *text = memory_new(WEIR_RESP_REQUEST_MAX + 16);
     for (size_t excess = 0; excess <= 1; excess++) {
@@ -326,7 +327,7 @@ static void a_request_of_the_largest_size_is_taken_and_one_byte_more_is_not(void
 }
 
 /* A million calls: a parser that began again at each would need hours. */
-static void a_request_byte_by_byte_costs_linear_time(void **state)
+TEST("a request byte by byte costs linear time")
 {
     struct weir_resp_parser parser = {0};
     size_t room = WEIR_RESP_REQUEST_MAX, size;
@@ -341,7 +342,7 @@ static void a_request_byte_by_byte_costs_linear_time(void **state)
     assert_int_equal(request.count, 140000);
 }
 
-static void a_pipeline_of_mixed_commands_is_taken_one_by_one(void **state)
+TEST("a pipeline of mixed commands is taken one by one")
 {
     char *text = memory_new(1 << 20);
     struct weir_resp_parser parser = {0};
@@ -367,7 +368,7 @@ static void a_pipeline_of_mixed_commands_is_taken_one_by_one(void **state)
     free(text);
 }
 
-static void random_requests_mean_the_same_however_they_are_split(void **state)
+TEST("random requests mean the same however they are split")
 {
     static const char *const pieces[] = {
         "*1\r\n", "*2\r\n", "*",    "$3\r\n",  "$0\r\n",       "$",      "-1",     "3",
@@ -392,7 +393,7 @@ static void random_requests_mean_the_same_however_they_are_split(void **state)
     }
 }
 
-static void words_are_compared_without_case(void **state)
+TEST("words are compared without case")
 {
     assert_true(weir_resp_is((struct weir_bytes){"cl.Throttle", 11}, "CL.THROTTLE"));
     assert_false(weir_resp_is((struct weir_bytes){"cl.throttl", 10}, "CL.THROTTLE"));
@@ -402,26 +403,4 @@ static void words_are_compared_without_case(void **state)
     assert_true(weir_resp_is((struct weir_bytes){"", 0}, ""));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_array_of_bulk_strings_is_a_command),
-        cmocka_unit_test(empty_commands_are_taken_and_have_no_arguments),
-        cmocka_unit_test(integers_and_null_may_be_arguments),
-        cmocka_unit_test(lengths_of_arrays_are_plain_and_bounded),
-        cmocka_unit_test(lengths_of_bulk_strings_are_plain_and_bounded),
-        cmocka_unit_test(what_is_no_bulk_string_is_named),
-        cmocka_unit_test(a_parser_that_refused_goes_on_refusing),
-        cmocka_unit_test(lines_are_bounded),
-        cmocka_unit_test(before_auth_less_is_accepted),
-        cmocka_unit_test(inline_commands_are_split_at_white_space),
-        cmocka_unit_test(inline_quotes_are_those_of_redis),
-        cmocka_unit_test(arguments_beyond_those_kept_are_counted),
-        cmocka_unit_test(a_request_of_the_largest_size_is_taken_and_one_byte_more_is_not),
-        cmocka_unit_test(a_request_byte_by_byte_costs_linear_time),
-        cmocka_unit_test(a_pipeline_of_mixed_commands_is_taken_one_by_one),
-        cmocka_unit_test(random_requests_mean_the_same_however_they_are_split),
-        cmocka_unit_test(words_are_compared_without_case),
-    };
-    return cmocka_run_group_tests(tests, room_open, room_close);
-}
+RUN_TESTS_WITH(room_open, room_close)

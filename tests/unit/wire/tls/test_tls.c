@@ -2,6 +2,7 @@
 /* wire/tls: handshakes, names, what is refused; peers are sessions of our own, whose bytes the test
  * carries, whole or one by one, and sessions of OpenSSL set to what ours would never do. */
 #include "../unit_wire.h"
+#include "test.h"
 
 #include <openssl/ssl.h>
 #include <stdio.h>
@@ -181,7 +182,7 @@ static void assert_both_ready(const struct weir_tls_options *server,
 
 /* --- Cases ------------------------------------------------------------------------------------ */
 
-static void two_sessions_talk(void **state)
+TEST("two sessions talk")
 {
     struct weir_tls_options server = server_options(), client = client_options();
     struct pair pair = pair_open(&server, &client, "weir.example");
@@ -193,7 +194,7 @@ static void two_sessions_talk(void **state)
     pair_close(&pair);
 }
 
-static void the_wire_may_cut_at_every_byte(void **state)
+TEST("the wire may cut at every byte")
 {
     struct weir_tls_options server = server_options(), client = client_options();
     client.cert_file = in("client.pem");
@@ -204,7 +205,7 @@ static void the_wire_may_cut_at_every_byte(void **state)
     pair_close(&pair);
 }
 
-static void a_client_may_write_before_the_handshake(void **state)
+TEST("a client may write before the handshake")
 {
     struct weir_tls_options server = server_options(), client = client_options();
     struct pair pair = pair_open(&server, &client, "weir.example");
@@ -215,7 +216,7 @@ static void a_client_may_write_before_the_handshake(void **state)
     pair_close(&pair);
 }
 
-static void much_data_comes_through(void **state)
+TEST("much data comes through")
 {
     enum { SIZE = 300000 };
     struct weir_tls_options server = server_options(), client = client_options();
@@ -243,7 +244,7 @@ static void much_data_comes_through(void **state)
     pair_close(&pair);
 }
 
-static void close_notify_ends_the_reading(void **state)
+TEST("close notify ends the reading")
 {
     char out[8];
     struct weir_tls_options server = server_options(), client = client_options();
@@ -261,7 +262,7 @@ static void close_notify_ends_the_reading(void **state)
     pair_close(&pair);
 }
 
-static void a_client_checks_the_server(void **state)
+TEST("a client checks the server")
 {
     struct weir_tls_options server = server_options(), client = client_options();
     assert_both_ready(&server, &client, "a.wild.example");
@@ -280,7 +281,7 @@ static void a_client_checks_the_server(void **state)
     assert_both_ready(&server, &client, "else.example");
 }
 
-static void a_server_asks_for_certificates(void **state)
+TEST("a server asks for certificates")
 {
     struct weir_tls_options server = server_options(), client = client_options();
     server.ca_file = in("ca.pem");
@@ -304,7 +305,7 @@ static void a_server_asks_for_certificates(void **state)
     pair_close(&pair);
 }
 
-static void allowed_names_are_matched_by_kind(void **state)
+TEST("allowed names are matched by kind")
 {
     static const struct {
         const char *certificate, *allowed;
@@ -349,7 +350,7 @@ static void allowed_names_are_matched_by_kind(void **state)
     }
 }
 
-static void a_name_with_a_nul_is_no_name(void **state)
+TEST("a name with a nul is no name")
 {
     const char *names[] = {"good.example"};
     certificate_make(
@@ -365,7 +366,7 @@ static void a_name_with_a_nul_is_no_name(void **state)
                           "the client's certificate has none of the allowed names");
 }
 
-static void alpn_takes_the_servers_choice(void **state)
+TEST("alpn takes the servers choice")
 {
     const char *both[] = {"h2", "http/1.1"}, *turned[] = {"http/1.1", "h2"}, *other[] = {"spdy"};
     struct weir_tls_options server = server_options(), client = client_options();
@@ -384,7 +385,7 @@ static void alpn_takes_the_servers_choice(void **state)
     assert_client_refuses(&server, &client, "weir.example", "tlsv1 alert no application protocol");
 }
 
-static void a_resumed_session_still_knows_its_peer(void **state)
+TEST("a resumed session still knows its peer")
 {
     const char *names[] = {"client.example"};
     struct weir_tls_options server = server_options();
@@ -464,7 +465,7 @@ static bool shake(SSL *ssl, BIO *ours, struct weir_tls *tls)
     return weir_tls_ready(tls);
 }
 
-static void only_tls_1_2_and_1_3_are_spoken(void **state)
+TEST("only tls 1 2 and 1 3 are spoken")
 {
     static const int versions[] = {TLS1_VERSION, TLS1_1_VERSION, TLS1_2_VERSION, TLS1_3_VERSION};
     for (size_t i = 0; i < 4; i++) {
@@ -491,7 +492,7 @@ static void only_tls_1_2_and_1_3_are_spoken(void **state)
     }
 }
 
-static void renegotiation_is_refused(void **state)
+TEST("renegotiation is refused")
 {
     struct weir_tls_context *context;
     struct weir_tls *tls = server_session(&context);
@@ -521,7 +522,7 @@ static void renegotiation_is_refused(void **state)
     weir_tls_unref(context);
 }
 
-static void garbage_fails_at_once(void **state)
+TEST("garbage fails at once")
 {
     static const char *const garbage[] = {"GET / HTTP/1.1\r\n\r\n", "*1\r\n$4\r\nPING\r\n",
                                           "\x16\x03\x01\xff\xff\xff\xff"};
@@ -539,7 +540,7 @@ static void garbage_fails_at_once(void **state)
 }
 
 /* Whatever byte of a good conversation is changed: an error or nothing, never other words. */
-static void a_changed_byte_never_passes(void **state)
+TEST("a changed byte never passes")
 {
     struct weir_tls_options server = server_options(), client = client_options();
     for (size_t at = 0; at < 60; at++) {
@@ -561,7 +562,7 @@ static void a_changed_byte_never_passes(void **state)
     }
 }
 
-static void bad_files_are_named(void **state)
+TEST("bad files are named")
 {
     struct weir_tls_context *context;
     struct weir_reason reason;
@@ -596,7 +597,7 @@ static void bad_files_are_named(void **state)
     assert_string_equal(reason.text, "TLS needs a certificate and its key");
 }
 
-static void a_context_outlives_its_owner_for_its_sessions(void **state)
+TEST("a context outlives its owner for its sessions")
 {
     struct weir_tls_options server = server_options(), client = client_options();
     struct pair pair = pair_open(&server, &client, "weir.example");
@@ -607,26 +608,4 @@ static void a_context_outlives_its_owner_for_its_sessions(void **state)
     pair_close(&pair);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_sessions_talk),
-        cmocka_unit_test(the_wire_may_cut_at_every_byte),
-        cmocka_unit_test(a_client_may_write_before_the_handshake),
-        cmocka_unit_test(much_data_comes_through),
-        cmocka_unit_test(close_notify_ends_the_reading),
-        cmocka_unit_test(a_client_checks_the_server),
-        cmocka_unit_test(a_server_asks_for_certificates),
-        cmocka_unit_test(allowed_names_are_matched_by_kind),
-        cmocka_unit_test(a_name_with_a_nul_is_no_name),
-        cmocka_unit_test(alpn_takes_the_servers_choice),
-        cmocka_unit_test(a_resumed_session_still_knows_its_peer),
-        cmocka_unit_test(only_tls_1_2_and_1_3_are_spoken),
-        cmocka_unit_test(renegotiation_is_refused),
-        cmocka_unit_test(garbage_fails_at_once),
-        cmocka_unit_test(a_changed_byte_never_passes),
-        cmocka_unit_test(bad_files_are_named),
-        cmocka_unit_test(a_context_outlives_its_owner_for_its_sessions),
-    };
-    return cmocka_run_group_tests_name("wire/tls", tests, files_make, files_remove);
-}
+RUN_TESTS_WITH(files_make, files_remove)

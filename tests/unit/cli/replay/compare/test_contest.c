@@ -11,6 +11,7 @@
 
 #include "cli/replay/compare/contest.h"
 #include "failing_memory.h"
+#include "test.h"
 
 #define SECOND UINT64_C(1000000000)
 #define MINUTE (60 * SECOND)
@@ -45,7 +46,7 @@ static void feed(struct replay_contest *contest, const uint64_t key[2], uint64_t
 
 /* A burst at the end of one window and spam from the start of the next: the adversary of every
  * limiter that remembers less than a log. */
-static void the_adversary_of_windows_gets_twice_the_limit_from_all_but_strict_and_log(void **state)
+TEST("the adversary of windows gets twice the limit from all but strict and log")
 {
     struct replay_contest *contest = open_contest(&(struct weir_limit_spec){
         .algorithm = WEIR_FIXED_WINDOW, .rate = 100, .window_ns = MINUTE});
@@ -64,7 +65,7 @@ static void the_adversary_of_windows_gets_twice_the_limit_from_all_but_strict_an
     replay_contest_close(contest);
 }
 
-static void wrong_verdicts_are_counted_against_the_exact_log(void **state)
+TEST("wrong verdicts are counted against the exact log")
 {
     struct replay_contest *contest = open_contest(&(struct weir_limit_spec){
         .algorithm = WEIR_SLIDING_LOG, .rate = 10, .window_ns = 10 * SECOND});
@@ -83,7 +84,7 @@ static void wrong_verdicts_are_counted_against_the_exact_log(void **state)
     replay_contest_close(contest);
 }
 
-static void keys_do_not_share_their_limit(void **state)
+TEST("keys do not share their limit")
 {
     struct replay_contest *contest = open_contest(
         &(struct weir_limit_spec){.algorithm = WEIR_GCRA, .rate = 2, .window_ns = MINUTE});
@@ -98,7 +99,7 @@ static void keys_do_not_share_their_limit(void **state)
     replay_contest_close(contest);
 }
 
-static void a_limit_that_is_none_of_the_usual_ones_competes_too(void **state)
+TEST("a limit that is none of the usual ones competes too")
 {
     struct replay_contest *contest = open_contest(&(struct weir_limit_spec){
         .algorithm = WEIR_TOKEN_BUCKET, .rate = 10, .window_ns = MINUTE, .burst = 3});
@@ -109,7 +110,7 @@ static void a_limit_that_is_none_of_the_usual_ones_competes_too(void **state)
     replay_contest_close(contest);
 }
 
-static void a_window_that_60_does_not_divide_gets_fewer_segments(void **state)
+TEST("a window that 60 does not divide gets fewer segments")
 {
     struct replay_contest *contest = open_contest(&(struct weir_limit_spec){
         .algorithm = WEIR_FIXED_WINDOW, .rate = 10, .window_ns = 1000000});
@@ -118,7 +119,7 @@ static void a_window_that_60_does_not_divide_gets_fewer_segments(void **state)
     replay_contest_close(contest);
 }
 
-static void a_rate_beyond_the_windows_range_is_left_to_the_buckets(void **state)
+TEST("a rate beyond the windows range is left to the buckets")
 {
     struct replay_contest *contest = open_contest(&(struct weir_limit_spec){
         .algorithm = WEIR_TOKEN_BUCKET, .rate = UINT64_C(1) << 40, .window_ns = MINUTE});
@@ -130,7 +131,7 @@ static void a_rate_beyond_the_windows_range_is_left_to_the_buckets(void **state)
     replay_contest_close(contest);
 }
 
-static void running_out_of_memory_is_reported_at_each_allocation(void **state)
+TEST("running out of memory is reported at each allocation")
 {
     struct weir_limit limit;
     const struct weir_limit_spec spec = {
@@ -152,16 +153,4 @@ static void running_out_of_memory_is_reported_at_each_allocation(void **state)
     assert_true(refusals > 200);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_adversary_of_windows_gets_twice_the_limit_from_all_but_strict_and_log),
-        cmocka_unit_test(wrong_verdicts_are_counted_against_the_exact_log),
-        cmocka_unit_test(keys_do_not_share_their_limit),
-        cmocka_unit_test(a_limit_that_is_none_of_the_usual_ones_competes_too),
-        cmocka_unit_test(a_window_that_60_does_not_divide_gets_fewer_segments),
-        cmocka_unit_test(a_rate_beyond_the_windows_range_is_left_to_the_buckets),
-        cmocka_unit_test(running_out_of_memory_is_reported_at_each_allocation),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -17,6 +17,7 @@
 #include "cli/replay/trace/trace.h"
 #include "failing_memory.h"
 #include "temporary.h"
+#include "test.h"
 
 #include <weir/error.h>
 
@@ -105,7 +106,7 @@ static void expect_failure(struct replay_trace *trace, const char *why)
     replay_trace_close(trace);
 }
 
-static void lines_end_with_lf_or_crlf_or_the_file_and_blank_ones_only_count(void **state)
+TEST("lines end with lf or crlf or the file and blank ones only count")
 {
     struct replay_trace *trace = open_one(
         "\xef\xbb\xbf\r\n" LINE("a", "00") "\r\n\n \t\r\n" LINE("b", "01") "\n" LINE("c", "02"));
@@ -117,7 +118,7 @@ static void lines_end_with_lf_or_crlf_or_the_file_and_blank_ones_only_count(void
     expect_end(trace);
 }
 
-static void lines_of_a_second_are_spread_over_it_whatever_stands_between_them(void **state)
+TEST("lines of a second are spread over it whatever stands between them")
 {
     struct replay_trace *trace = open_one(LINE("a", "00") "\n" LINE("b", "00") "\nbad\n" LINE(
         "c", "00") "\n" LINE("d", "00") "\n" LINE("e", "01") "\n" LINE("f", "00") "\n");
@@ -136,7 +137,7 @@ static void lines_of_a_second_are_spread_over_it_whatever_stands_between_them(vo
     expect_end(trace);
 }
 
-static void a_second_may_be_larger_than_the_first_room(void **state)
+TEST("a second may be larger than the first room")
 {
     const size_t count = SECOND_LINES_MAX + 10;
     char *text = malloc(count * 80), *at = text;
@@ -156,7 +157,7 @@ static void a_second_may_be_larger_than_the_first_room(void **state)
     free(text);
 }
 
-static void files_are_read_in_the_order_of_their_first_times(void **state)
+TEST("files are read in the order of their first times")
 {
     write_file(0, LINE("c", "30") "\n", sizeof LINE("c", "30"));
     write_file(1, "{\"t\":1}\n{\"t\":2}", 15);
@@ -177,7 +178,7 @@ static void files_are_read_in_the_order_of_their_first_times(void **state)
     expect_end(trace);
 }
 
-static void files_whose_times_overlap_are_merged(void **state)
+TEST("files whose times overlap are merged")
 {
     static const char one[] = LINE("a", "00") "\n" LINE("b", "10") "\n" LINE("c", "20") "\n";
     static const char other[] =
@@ -203,7 +204,7 @@ static void files_whose_times_overlap_are_merged(void **state)
     }
 }
 
-static void disorder_of_a_minute_is_an_error_unless_it_is_allowed(void **state)
+TEST("disorder of a minute is an error unless it is allowed")
 {
 #define EARLIER "a - - [07/Mar/2004:16:04:%s +0000] \"GET / HTTP/1.1\" 200 1\n"
     char text[400];
@@ -221,14 +222,14 @@ static void disorder_of_a_minute_is_an_error_unless_it_is_allowed(void **state)
     }
 }
 
-static void an_empty_file_has_no_lines(void **state)
+TEST("an empty file has no lines")
 {
     write_file(0, "\n\n", 2);
     expect_end(
         open_trace((const char *const[]){path[0], "/dev/null"}, 2, REPLAY_FORMAT_AUTO, false));
 }
 
-static void what_is_of_no_format_is_refused_and_a_format_can_be_forced(void **state)
+TEST("what is of no format is refused and a format can be forced")
 {
     expect_failure(open_one("hello\nworld\n"), "--format forces one: auto, jsonl, combined");
     struct replay_trace *trace = open_trace(first_file, 1, WEIR_LOG_COMBINED, false);
@@ -240,7 +241,7 @@ static void what_is_of_no_format_is_refused_and_a_format_can_be_forced(void **st
     expect_end(trace);
 }
 
-static void a_program_may_say_much_before_its_first_request(void **state)
+TEST("a program may say much before its first request")
 {
     const size_t noise = 3000;
     char *text = malloc(noise * 40 + 200), *at = text;
@@ -257,7 +258,7 @@ static void a_program_may_say_much_before_its_first_request(void **state)
     free(text);
 }
 
-static void a_line_may_be_as_long_as_the_limit_and_a_longer_one_is_passed_over(void **state)
+TEST("a line may be as long as the limit and a longer one is skipped")
 {
     size_t longest = REPLAY_LINE_MAX, size = 5 * longest;
     char *text = malloc(size + 1);
@@ -281,7 +282,7 @@ static void a_line_may_be_as_long_as_the_limit_and_a_longer_one_is_passed_over(v
     free(text);
 }
 
-static void containers_lines_are_unwrapped_and_put_together(void **state)
+TEST("containers lines are unwrapped and put together")
 {
 #define DOCKER(text, stream) "{\"log\":\"" text "\",\"stream\":\"" stream "\",\"time\":\"x\"}\n"
 #define ESCAPED(client, second) client " - - " STAMP(second) " \\\"GET / HTTP/1.1\\\" 200 1"
@@ -326,7 +327,7 @@ static void *feed_bytes(void *context)
     return NULL;
 }
 
-static void lines_are_the_same_when_they_come_byte_by_byte(void **state)
+TEST("lines are the same when they come byte by byte")
 {
     static const char text[] = LINE("a", "00") "\r\n" LINE("b", "00") "\n\n" LINE("c", "01");
     int ends[2];
@@ -355,7 +356,7 @@ static void pack(const char *command)
     assert_int_equal(system(command), 0);
 }
 
-static void compressed_files_are_read_in_pieces_and_known_by_their_bytes(void **state)
+TEST("compressed files are read in pieces and known by their bytes")
 {
     static const char *const commands[] = {"gzip -c $A > $B", "zstd -q -c $A > $B"};
     static const char *const names[] = {"gzip", "zstd"};
@@ -384,7 +385,7 @@ static void compressed_files_are_read_in_pieces_and_known_by_their_bytes(void **
     free(text);
 }
 
-static void members_of_gzip_and_frames_of_zstd_follow_each_other(void **state)
+TEST("members of gzip and frames of zstd follow each other")
 {
     static const char *const commands[] = {"(gzip -c $A; gzip -c $A; head -c 512 /dev/zero) > $B",
                                            "(zstd -q -c $A; zstd -q -c $A) > $B"};
@@ -398,7 +399,7 @@ static void members_of_gzip_and_frames_of_zstd_follow_each_other(void **state)
     }
 }
 
-static void what_is_damaged_or_cut_off_is_an_error(void **state)
+TEST("what is damaged or cut off is an error")
 {
     static const struct {
         const char *command, *why;
@@ -419,7 +420,7 @@ static void what_is_damaged_or_cut_off_is_an_error(void **state)
     }
 }
 
-static void a_file_that_cannot_be_read_is_named_with_its_reason(void **state)
+TEST("a file that cannot be read is named with its reason")
 {
     static const char *const files[] = {"/nonexistent/trace", "/tmp"};
     static const int errors[] = {ENOENT, EISDIR};
@@ -429,7 +430,7 @@ static void a_file_that_cannot_be_read_is_named_with_its_reason(void **state)
     }
 }
 
-static void without_memory_there_is_no_trace(void **state)
+TEST("without memory there is no trace")
 {
     const struct replay_trace_options options = {first_file, 1, REPLAY_FORMAT_AUTO, false};
     int failures = 0;
@@ -451,26 +452,4 @@ static void without_memory_there_is_no_trace(void **state)
     assert_true(failures > 5);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_end_with_lf_or_crlf_or_the_file_and_blank_ones_only_count),
-        cmocka_unit_test(lines_of_a_second_are_spread_over_it_whatever_stands_between_them),
-        cmocka_unit_test(a_second_may_be_larger_than_the_first_room),
-        cmocka_unit_test(files_are_read_in_the_order_of_their_first_times),
-        cmocka_unit_test(files_whose_times_overlap_are_merged),
-        cmocka_unit_test(disorder_of_a_minute_is_an_error_unless_it_is_allowed),
-        cmocka_unit_test(an_empty_file_has_no_lines),
-        cmocka_unit_test(what_is_of_no_format_is_refused_and_a_format_can_be_forced),
-        cmocka_unit_test(a_program_may_say_much_before_its_first_request),
-        cmocka_unit_test(a_line_may_be_as_long_as_the_limit_and_a_longer_one_is_passed_over),
-        cmocka_unit_test(containers_lines_are_unwrapped_and_put_together),
-        cmocka_unit_test(lines_are_the_same_when_they_come_byte_by_byte),
-        cmocka_unit_test(compressed_files_are_read_in_pieces_and_known_by_their_bytes),
-        cmocka_unit_test(members_of_gzip_and_frames_of_zstd_follow_each_other),
-        cmocka_unit_test(what_is_damaged_or_cut_off_is_an_error),
-        cmocka_unit_test(a_file_that_cannot_be_read_is_named_with_its_reason),
-        cmocka_unit_test(without_memory_there_is_no_trace),
-    };
-    return cmocka_run_group_tests(tests, make_files, remove_files);
-}
+RUN_TESTS_WITH(make_files, remove_files)

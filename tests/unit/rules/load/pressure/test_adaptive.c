@@ -2,6 +2,7 @@
 /* `adaptive`: what it becomes, what is wrong with it, and which scale a request meets. */
 #include "feature/adaptive/rules/limit.h"
 #include "rules_test.h"
+#include "test.h"
 
 #define S UINT64_C(1000000000)
 
@@ -15,7 +16,7 @@
     "    hysteresis: 30s\n"
 #define LIMITS(text) "limits:\n  - { name: a, key: [], rate: 100/min" text " }\n"
 
-static void a_table_is_read(void **state)
+TEST("a table is read")
 {
     struct weir_rules *rules = test_load(BACKEND LIMITS(", adaptive: backend"));
     uint32_t count;
@@ -42,7 +43,7 @@ static void a_table_is_read(void **state)
     weir_rules_unref(rules);
 }
 
-static void controllers_are_read(void **state)
+TEST("controllers are read")
 {
     struct weir_rules *rules = test_load(
         "adaptive:\n"
@@ -81,7 +82,7 @@ static void controllers_are_read(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_request_meets_the_scale_that_is_set(void **state)
+TEST("a request meets the scale that is set")
 {
     struct weir_rules *rules = test_load(BACKEND "limits:\n"
                                                  "  - { name: a, key: [], rate: 100/min }\n"
@@ -100,7 +101,7 @@ static void a_request_meets_the_scale_that_is_set(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_limit_that_follows_health_is_decided_exactly(void **state)
+TEST("a limit that follows health is decided exactly")
 {
     test_refused("store: { redis: 'redis://h', on_store_error: open }\n" BACKEND LIMITS(
                      ", mode: leased, adaptive: backend"),
@@ -108,7 +109,7 @@ static void a_limit_that_follows_health_is_decided_exactly(void **state)
                  "`mode`, or set it to exact\n");
 }
 
-static void mistakes_are_named_with_their_places(void **state)
+TEST("mistakes are named with their places")
 {
     static const struct test_problem_case cases[] = {
         {"adaptive: 5\nlimits: []\n",
@@ -149,14 +150,4 @@ static void mistakes_are_named_with_their_places(void **state)
     TEST_REFUSED_ALL(cases);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_table_is_read),
-        cmocka_unit_test(controllers_are_read),
-        cmocka_unit_test(a_request_meets_the_scale_that_is_set),
-        cmocka_unit_test(a_limit_that_follows_health_is_decided_exactly),
-        cmocka_unit_test(mistakes_are_named_with_their_places),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -2,6 +2,7 @@
 /* `penalties`: what they become, and what is wrong with them. */
 #include "feature/penalties/rules/penalty.h"
 #include "rules_test.h"
+#include "test.h"
 
 #define HOUR_NS (UINT64_C(3600) * 1000000000)
 
@@ -23,7 +24,7 @@ static void assert_bytes(struct weir_bytes bytes, const char *text)
     assert_memory_equal(bytes.data, text, bytes.size);
 }
 
-static void there_is_none_unless_the_file_says_so(void **state)
+TEST("there is none unless the file says so")
 {
     struct weir_rules *rules = test_load(SHELL);
     assert_int_equal(weir_rules_penalty_count(rules), 0);
@@ -31,7 +32,7 @@ static void there_is_none_unless_the_file_says_so(void **state)
     weir_rules_unref(rules);
 }
 
-static void everything_is_read(void **state)
+TEST("everything is read")
 {
     struct weir_rules *rules = test_load(SHELL "penalties:\n"
                                                "- name: brute-force\n"
@@ -76,7 +77,7 @@ static void everything_is_read(void **state)
     weir_rules_unref(rules);
 }
 
-static void all_limits_that_deny_are_the_default(void **state)
+TEST("all limits that deny are the default")
 {
     struct weir_rules *rules = test_load(PENALTIES("{name: a, " REST "}"));
     static const bool denials[] = {true, false, false, true}; /* not in shadow, nor at 0 % */
@@ -88,7 +89,7 @@ static void all_limits_that_deny_are_the_default(void **state)
     weir_rules_unref(rules);
 }
 
-static void outcomes_may_be_the_only_strikes(void **state)
+TEST("outcomes may be the only strikes")
 {
     struct weir_rules *rules = test_load(PENALTIES("{name: a, for: [], outcomes: 401, " REST "}"));
     for (uint32_t i = 0; i < 4; i++)
@@ -97,7 +98,7 @@ static void outcomes_may_be_the_only_strikes(void **state)
     weir_rules_unref(rules);
 }
 
-static void users_and_keys_may_be_revoked(void **state)
+TEST("users and keys may be revoked")
 {
     struct weir_rules *rules =
         test_load(PENALTIES("{name: a, key: user, strikes: 1/h, ladder: [warn 1h, revoke]}, "
@@ -122,7 +123,7 @@ static int note(void *context, struct weir_limit *limit, const char *name)
     return 0;
 }
 
-static void their_limits_are_made_known_to_the_store(void **state)
+TEST("their limits are made known to the store")
 {
     struct weir_rules *rules = test_load(PENALTIES("{name: a, " REST "}, {name: b, " REST "}"));
     struct names names = {{0}};
@@ -131,7 +132,7 @@ static void their_limits_are_made_known_to_the_store(void **state)
     weir_rules_unref(rules);
 }
 
-static void mistakes_in_the_section_are_named(void **state)
+TEST("mistakes in the section are named")
 {
     static const struct test_problem_case cases[] = {
         {"limits: []\npenalties: []\n", "2:1: `penalties` needs the section `standing:`\n"},
@@ -158,7 +159,7 @@ static void mistakes_in_the_section_are_named(void **state)
 #define OF(key, strikes, ladder)                                                                   \
     PENALTIES("{name: a, key: " key ", strikes: " strikes ", ladder: " ladder "}")
 
-static void mistakes_in_keys_strikes_and_ladders_are_named(void **state)
+TEST("mistakes in keys strikes and ladders are named")
 {
     static const struct test_problem_case cases[] = {
         {OF("usr", "5/h", "warn 1h"),
@@ -191,7 +192,7 @@ static void mistakes_in_keys_strikes_and_ladders_are_named(void **state)
     TEST_REFUSED_ALL(cases);
 }
 
-static void mistakes_in_what_is_a_strike_are_named(void **state)
+TEST("mistakes in what is a strike are named")
 {
     static const struct test_problem_case cases[] = {
         {PENALTIES("{name: a, for: [logn], " REST "}"),
@@ -212,18 +213,4 @@ static void mistakes_in_what_is_a_strike_are_named(void **state)
     TEST_REFUSED_ALL(cases);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(there_is_none_unless_the_file_says_so),
-        cmocka_unit_test(everything_is_read),
-        cmocka_unit_test(all_limits_that_deny_are_the_default),
-        cmocka_unit_test(outcomes_may_be_the_only_strikes),
-        cmocka_unit_test(users_and_keys_may_be_revoked),
-        cmocka_unit_test(their_limits_are_made_known_to_the_store),
-        cmocka_unit_test(mistakes_in_the_section_are_named),
-        cmocka_unit_test(mistakes_in_keys_strikes_and_ladders_are_named),
-        cmocka_unit_test(mistakes_in_what_is_a_strike_are_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -7,6 +7,7 @@
 #include "rules/source.h"
 #include "rules_test.h"
 #include "temporary.h"
+#include "test.h"
 
 static void assert_bytes(struct weir_bytes bytes, const char *text)
 {
@@ -14,7 +15,7 @@ static void assert_bytes(struct weir_bytes bytes, const char *text)
     assert_memory_equal(bytes.data, text, bytes.size);
 }
 
-static void there_is_none_unless_the_file_says_so(void **state)
+TEST("there is none unless the file says so")
 {
     struct weir_rules *rules = test_load("limits: []\n");
     assert_int_equal(weir_rules_settings(rules)->standing.kinds_count, 0);
@@ -42,7 +43,7 @@ static const char *with_list(const char *text)
     return temporary_in_text(text, list);
 }
 
-static void everything_is_read(void **state)
+TEST("everything is read")
 {
     struct weir_rules *rules = test_load(
         with_list("standing:\n"
@@ -88,7 +89,7 @@ static void everything_is_read(void **state)
     weir_rules_unref(rules);
 }
 
-static void no_request_can_set_it(void **state)
+TEST("no request can set it")
 {
     struct weir_rules *rules = test_load("standing: {by: user}\nlimits: []\n");
     assert_int_equal(weir_rules_source(rules, "standing", 8).attribute, -1);
@@ -98,7 +99,7 @@ static void no_request_can_set_it(void **state)
     weir_rules_unref(rules);
 }
 
-static void the_map_may_lie_elsewhere(void **state)
+TEST("the map may be in another folder")
 {
     struct weir_rules *rules = test_load("standing: {by: user, file: /var/lib/weir/standing, map: "
                                          "/run/weir-state/map}\nlimits: []\n");
@@ -111,7 +112,7 @@ static void the_map_may_lie_elsewhere(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_header_of_it_is_sent_where_the_file_says_so(void **state)
+TEST("a header of it is sent where the file says so")
 {
     struct weir_rules *rules = test_load("headers: [draft, standing]\nlimits: []\n");
     assert_int_equal(weir_rules_settings(rules)->headers,
@@ -121,7 +122,7 @@ static void a_header_of_it_is_sent_where_the_file_says_so(void **state)
 
 #define SECTION(text) "standing: {by: [client.ip/64, user], " text "}\nlimits: []\n"
 
-static void mistakes_in_the_section_are_named(void **state)
+TEST("mistakes in the section are named")
 {
     static const struct test_problem_case cases[] = {
         {"standing: 5\nlimits: []\n", "1:11: `standing` must be a mapping, not a text\n"},
@@ -162,7 +163,7 @@ static void mistakes_in_the_section_are_named(void **state)
     TEST_REFUSED_ALL(cases);
 }
 
-static void mistakes_in_lists_are_named(void **state)
+TEST("mistakes in lists are named")
 {
     static const struct test_problem_case cases[] = {
         {SECTION("lists: bad.txt"), "1:45: `lists` must be a list of at most 64 mappings\n"},
@@ -185,7 +186,7 @@ static void mistakes_in_lists_are_named(void **state)
     TEST_REFUSED_ALL(cases);
 }
 
-static void mistakes_in_the_files_of_lists_are_named(void **state)
+TEST("mistakes in the files of lists are named")
 {
     static const char text[] =
         "standing: {by: [client.ip/64, user], lists: [{file: @, by: client.ip, level: warned}]}\n"
@@ -207,7 +208,7 @@ static void mistakes_in_the_files_of_lists_are_named(void **state)
                  "1:37: gone.txt: No such file or directory\n");
 }
 
-static void mistakes_in_answers_are_named(void **state)
+TEST("mistakes in answers are named")
 {
     static const struct test_problem_case cases[] = {
         {SECTION("answer: {banned: {}}"),
@@ -224,7 +225,7 @@ static void mistakes_in_answers_are_named(void **state)
     TEST_REFUSED_ALL(cases);
 }
 
-static void a_body_has_a_largest_size(void **state)
+TEST("a body has a largest size")
 {
     static char text[8192];
     int used = sprintf(text, "standing: {by: [user], answer: {revoked: {body: ");
@@ -238,7 +239,7 @@ static void a_body_has_a_largest_size(void **state)
 
 #define LIMIT(text) "standing: {by: user}\nlimits:\n- {name: l, key: [], rate: 1/s, " text "}\n"
 
-static void mistakes_in_limits_are_named(void **state)
+TEST("mistakes in limits are named")
 {
     static const struct test_problem_case cases[] = {
         {"limits:\n- {name: l, match: {standing: warned}, key: [standing], rate: 1/s,\n"
@@ -279,20 +280,4 @@ static void mistakes_in_limits_are_named(void **state)
     TEST_REFUSED_ALL(cases);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(there_is_none_unless_the_file_says_so),
-        cmocka_unit_test(everything_is_read),
-        cmocka_unit_test(no_request_can_set_it),
-        cmocka_unit_test(the_map_may_lie_elsewhere),
-        cmocka_unit_test(a_header_of_it_is_sent_where_the_file_says_so),
-        cmocka_unit_test(mistakes_in_the_section_are_named),
-        cmocka_unit_test(mistakes_in_lists_are_named),
-        cmocka_unit_test(mistakes_in_the_files_of_lists_are_named),
-        cmocka_unit_test(mistakes_in_answers_are_named),
-        cmocka_unit_test(a_body_has_a_largest_size),
-        cmocka_unit_test(mistakes_in_limits_are_named),
-    };
-    return cmocka_run_group_tests(tests, make_list, NULL);
-}
+RUN_TESTS_WITH(make_list, NULL)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `envoy:` of the rules file. */
 #include "rules_test.h"
+#include "test.h"
 
-static void what_is_absent_has_the_originals_default(void **state)
+TEST("what is absent has the originals default")
 {
-    (void)state;
     struct weir_rules *rules = test_load("limits: []\n");
     assert_null(weir_rules_settings(rules)->envoy.folder);
     weir_rules_unref(rules);
@@ -20,9 +20,8 @@ static void what_is_absent_has_the_originals_default(void **state)
     weir_rules_unref(rules);
 }
 
-static void every_key_is_read(void **state)
+TEST("every key is read")
 {
-    (void)state;
     struct weir_rules *rules =
         test_load("limits: []\n"
                   "store: { redis: 'redis://127.0.0.1:6379/0', nodes: 3 }\n"
@@ -69,9 +68,8 @@ static void every_key_is_read(void **state)
     weir_rules_unref(rules);
 }
 
-static void counters_may_be_the_originals(void **state)
+TEST("counters may be the originals")
 {
-    (void)state;
     struct weir_rules *rules = test_load("limits: []\nstore: { redis: 'redis://h' }\n"
                                          "envoy: { config: a, redis_compat: true,"
                                          " redis_prefix: 'p:' }\n");
@@ -88,9 +86,8 @@ static void counters_may_be_the_originals(void **state)
                  "if_all_allow`\n");
 }
 
-static void what_is_wrong_is_reported(void **state)
+TEST("what is wrong is reported")
 {
-    (void)state;
     test_refused("limits: []\nstore: { redis: 'redis://h' }\n"
                  "envoy: { config: a, on_store_error: local }\n",
                  "3:21: `on_store_error: local` needs `store: {nodes: …}`: a node decides its part "
@@ -109,13 +106,4 @@ static void what_is_wrong_is_reported(void **state)
                  "2:48: `limit` must be 1 to 64 graphic ASCII characters\n");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_absent_has_the_originals_default),
-        cmocka_unit_test(every_key_is_read),
-        cmocka_unit_test(counters_may_be_the_originals),
-        cmocka_unit_test(what_is_wrong_is_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

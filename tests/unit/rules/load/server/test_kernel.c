@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The section `kernel`: what it sets, and what is wrong in it. */
 #include "rules_test.h"
+#include "test.h"
 
 #define STANDING "standing: {by: [client.ip/64]}\nlimits: []\n"
 
@@ -9,7 +10,7 @@ static const struct weir_kernel_settings *settings_of(const struct weir_rules *r
     return &weir_rules_settings(rules)->kernel;
 }
 
-static void without_the_section_nothing_is_on(void **state)
+TEST("without the section nothing is on")
 {
     struct weir_rules *rules = test_load("limits: []\n");
     assert_false(settings_of(rules)->nftables.on);
@@ -17,7 +18,7 @@ static void without_the_section_nothing_is_on(void **state)
     weir_rules_unref(rules);
 }
 
-static void nftables_drops_on_all_interfaces_unless_they_are_named(void **state)
+TEST("nftables drops on all interfaces unless they are named")
 {
     struct weir_rules *rules = test_load(STANDING "kernel: {nftables: {}}\n");
     const struct weir_kernel_nftables *nftables = &settings_of(rules)->nftables;
@@ -40,7 +41,7 @@ static void nftables_drops_on_all_interfaces_unless_they_are_named(void **state)
     weir_rules_unref(rules);
 }
 
-static void limits_have_one_count_each_and_defaults(void **state)
+TEST("limits have one count each and defaults")
 {
     struct weir_rules *rules = test_load(
         "limits: []\nkernel:\n  limits:\n"
@@ -69,7 +70,7 @@ static void limits_have_one_count_each_and_defaults(void **state)
     weir_rules_unref(rules);
 }
 
-static void problems_name_the_line_and_the_remedy(void **state)
+TEST("problems name the line and the remedy")
 {
     static const struct test_problem_case bad[] = {
         {"limits: []\nkernel: {nftables: {}}\n",
@@ -109,13 +110,4 @@ static void problems_name_the_line_and_the_remedy(void **state)
     TEST_REFUSED_ALL(bad);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_the_section_nothing_is_on),
-        cmocka_unit_test(nftables_drops_on_all_interfaces_unless_they_are_named),
-        cmocka_unit_test(limits_have_one_count_each_and_defaults),
-        cmocka_unit_test(problems_name_the_line_and_the_remedy),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -2,8 +2,9 @@
 /* `server`, `state` and `headers`: what they become, and what counts without them. */
 
 #include "rules_test.h"
+#include "test.h"
 
-static void an_empty_file_of_limits_has_the_defaults(void **state)
+TEST("an empty file of limits has the defaults")
 {
     struct weir_rules *rules = test_load("limits: []\n");
     const struct weir_settings *settings = weir_rules_settings(rules);
@@ -27,7 +28,7 @@ static void an_empty_file_of_limits_has_the_defaults(void **state)
     weir_rules_unref(rules);
 }
 
-static void every_setting_is_read(void **state)
+TEST("every setting is read")
 {
     struct weir_rules *rules = test_load(
         "version: 1\n"
@@ -67,7 +68,7 @@ static void every_setting_is_read(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_state_file_may_belong_to_a_group(void **state)
+TEST("a state file may belong to a group")
 {
     static const char *const modes[] = {"660", "0660"};
     static const char *const bad[] = {"0777", "0060", "rw", "66", "00660", "0680"};
@@ -92,7 +93,7 @@ static void a_state_file_may_belong_to_a_group(void **state)
 }
 
 /* A new region's share for spans follows the states that a key may have. */
-static void the_share_for_spans_suits_the_limits(void **state)
+TEST("the share for spans suits the limits")
 {
     static const struct {
         const char *limits;
@@ -128,7 +129,7 @@ static void the_share_for_spans_suits_the_limits(void **state)
     }
 }
 
-static void listeners_may_be_open_in_so_many_words(void **state)
+TEST("listeners may be open explicitly")
 {
     struct weir_rules *rules = test_load("server: { http: { address: '[::]:80', open: true },\n"
                                          "  redis: '[::1]:0', workers: auto,\n"
@@ -143,7 +144,7 @@ static void listeners_may_be_open_in_so_many_words(void **state)
     weir_rules_unref(rules);
 }
 
-static void the_admin_listener_may_have_names_and_open_metrics(void **state)
+TEST("the admin listener may have names and open metrics")
 {
     struct weir_rules *rules =
         test_load("server: { admin: { token: x, metrics_open: true,\n"
@@ -162,7 +163,7 @@ static void the_admin_listener_may_have_names_and_open_metrics(void **state)
     weir_rules_unref(rules);
 }
 
-static void references_keep_rules_alive(void **state)
+TEST("references keep rules alive")
 {
     struct weir_rules *rules = test_load("limits: []\n");
     assert_ptr_equal(weir_rules_ref(rules), rules);
@@ -172,7 +173,7 @@ static void references_keep_rules_alive(void **state)
     weir_rules_unref(NULL);
 }
 
-static void a_file_that_cannot_be_read_is_a_problem(void **state)
+TEST("a file that cannot be read is a problem")
 {
     struct weir_rules *rules;
     struct weir_problems problems = {0};
@@ -189,17 +190,4 @@ static void a_file_that_cannot_be_read_is_a_problem(void **state)
     weir_problems_free(&problems);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_empty_file_of_limits_has_the_defaults),
-        cmocka_unit_test(every_setting_is_read),
-        cmocka_unit_test(a_state_file_may_belong_to_a_group),
-        cmocka_unit_test(the_share_for_spans_suits_the_limits),
-        cmocka_unit_test(listeners_may_be_open_in_so_many_words),
-        cmocka_unit_test(the_admin_listener_may_have_names_and_open_metrics),
-        cmocka_unit_test(references_keep_rules_alive),
-        cmocka_unit_test(a_file_that_cannot_be_read_is_a_problem),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -2,6 +2,7 @@
 /* Limits whose states several nodes share: modes, tags, parts of a node, texts that all agree on.
  */
 #include "rules_test.h"
+#include "test.h"
 
 #define STORE "store: {redis: 'redis://h', nodes: 3}\n"
 
@@ -16,7 +17,7 @@ static const struct weir_check *check_of(const struct test_request *test, const 
     return NULL;
 }
 
-static void without_a_store_checks_carry_nothing_for_one(void **state)
+TEST("without a store checks carry nothing for one")
 {
     struct weir_rules *rules = test_load("limits:\n- {name: l, key: [a], rate: 9/s}\n");
     const struct weir_check *check = check_of(ASK(rules, "a", "x"), "l");
@@ -27,7 +28,7 @@ static void without_a_store_checks_carry_nothing_for_one(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_limit_overrides_the_mode_of_the_store(void **state)
+TEST("a limit overrides the mode of the store")
 {
     struct weir_rules *rules =
         test_load("store: {redis: {url: 'redis://h', mode: leased, nodes: 3}}\n"
@@ -55,7 +56,7 @@ static void a_limit_overrides_the_mode_of_the_store(void **state)
     weir_rules_unref(rules);
 }
 
-static void each_limit_has_its_part_for_when_the_store_fails(void **state)
+TEST("each limit has its part for when the store fails")
 {
     struct weir_rules *rules =
         test_load("store: {redis: 'redis://h', nodes: 3, on_store_error: closed}\n"
@@ -83,7 +84,7 @@ static void each_limit_has_its_part_for_when_the_store_fails(void **state)
     weir_rules_unref(rules);
 }
 
-static void one_node_alone_decides_the_whole_limit(void **state)
+TEST("one node alone decides the whole limit")
 {
     struct weir_rules *rules = test_load("store: {redis: 'redis://h', nodes: 1}\n"
                                          "limits:\n- {name: a, key: [u], rate: 9/s}\n");
@@ -91,7 +92,7 @@ static void one_node_alone_decides_the_whole_limit(void **state)
     weir_rules_unref(rules);
 }
 
-static void limits_of_one_caller_have_one_tag(void **state)
+TEST("limits of one caller have one tag")
 {
     struct weir_rules *rules =
         test_load(STORE "limits:\n"
@@ -119,7 +120,7 @@ static void limits_of_one_caller_have_one_tag(void **state)
     weir_rules_unref(rules);
 }
 
-static void tags_are_of_addresses_by_their_prefix_and_of_headers_in_any_case(void **state)
+TEST("tags are of addresses by their prefix and of headers in any case")
 {
     struct weir_rules *rules =
         test_load(STORE "limits:\n"
@@ -165,7 +166,7 @@ static void expect_same_everywhere(struct test_request *test)
     }
 }
 
-static void all_nodes_find_the_same_texts_and_tags(void **state)
+TEST("all nodes find the same texts and tags")
 {
     struct weir_rules *rules =
         test_load(STORE "identify: [client.ip]\n"
@@ -184,7 +185,7 @@ static void all_nodes_find_the_same_texts_and_tags(void **state)
     weir_rules_unref(rules);
 }
 
-static void long_values_have_texts_of_their_own_everywhere(void **state)
+TEST("long values have texts of their own everywhere")
 {
     struct weir_rules *rules = test_load(STORE "limits:\n- {name: a, key: [x, y], rate: 9/s}\n");
     char one[1000], two[1000], first[256];
@@ -205,7 +206,7 @@ static void long_values_have_texts_of_their_own_everywhere(void **state)
     weir_rules_unref(rules);
 }
 
-static void secrets_are_reported_apart_by_128_bits(void **state)
+TEST("secrets are reported apart by 128 bits")
 {
     struct weir_rules *rules =
         test_load(STORE "limits:\n- {name: a, key: [header.authorization], rate: 9/s}\n");
@@ -261,12 +262,12 @@ static const struct test_problem_case cases[] = {
      "commands alone; give the number of nodes, or set `on_store_error: open` or `closed`\n"},
 };
 
-static void every_problem_of_sharing_is_reported(void **state)
+TEST("every problem of sharing is reported")
 {
     TEST_REFUSED_ALL(cases);
 }
 
-static void nodes_are_not_needed_where_nothing_is_decided_alone(void **state)
+TEST("nodes are not needed where nothing is decided alone")
 {
     struct weir_rules *rules =
         test_load("store: {redis: 'redis://h'}\n"
@@ -277,20 +278,4 @@ static void nodes_are_not_needed_where_nothing_is_decided_alone(void **state)
     weir_rules_unref(rules);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_store_checks_carry_nothing_for_one),
-        cmocka_unit_test(a_limit_overrides_the_mode_of_the_store),
-        cmocka_unit_test(each_limit_has_its_part_for_when_the_store_fails),
-        cmocka_unit_test(one_node_alone_decides_the_whole_limit),
-        cmocka_unit_test(limits_of_one_caller_have_one_tag),
-        cmocka_unit_test(tags_are_of_addresses_by_their_prefix_and_of_headers_in_any_case),
-        cmocka_unit_test(all_nodes_find_the_same_texts_and_tags),
-        cmocka_unit_test(long_values_have_texts_of_their_own_everywhere),
-        cmocka_unit_test(secrets_are_reported_apart_by_128_bits),
-        cmocka_unit_test(every_problem_of_sharing_is_reported),
-        cmocka_unit_test(nodes_are_not_needed_where_nothing_is_decided_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

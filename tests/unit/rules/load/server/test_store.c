@@ -4,11 +4,12 @@
 
 #include "rules_test.h"
 #include "temporary.h"
+#include "test.h"
 
 #define MS UINT64_C(1000000)
 #define S UINT64_C(1000000000)
 
-static void without_a_store_there_is_none(void **state)
+TEST("without a store there is none")
 {
     struct weir_rules *rules = test_load("limits:\n- {name: l, key: [a], rate: 9/s}\n");
     const struct weir_settings *settings = weir_rules_settings(rules);
@@ -18,7 +19,7 @@ static void without_a_store_there_is_none(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_url_alone_has_the_defaults(void **state)
+TEST("a url alone has the defaults")
 {
     struct weir_rules *rules =
         test_load("store: {redis: redis://127.0.0.1:6379/0, nodes: 3}\nlimits: []\n");
@@ -38,7 +39,7 @@ static void a_url_alone_has_the_defaults(void **state)
     weir_rules_unref(rules);
 }
 
-static void every_setting_of_the_store_is_read(void **state)
+TEST("every setting of the store is read")
 {
     struct weir_rules *rules =
         test_load("store:\n"
@@ -80,7 +81,7 @@ static void every_setting_of_the_store_is_read(void **state)
     weir_rules_unref(rules);
 }
 
-static void denials_need_not_be_remembered(void **state)
+TEST("denials need not be remembered")
 {
     struct weir_rules *rules =
         test_load("store: {redis: {url: 'redis://h', remember: off}, nodes: 1}\nlimits: []\n");
@@ -88,7 +89,7 @@ static void denials_need_not_be_remembered(void **state)
     weir_rules_unref(rules);
 }
 
-static void every_scheme_is_taken(void **state)
+TEST("every scheme is taken")
 {
     static const char *const urls[] = {
         "redis://h",
@@ -144,7 +145,7 @@ static struct weir_rules *load_with_file(const char *bytes, size_t size, char *m
                        bytes, size, message);
 }
 
-static void every_secret_may_be_in_a_file_that_the_settings_list(void **state)
+TEST("every secret may be in a file that the settings list")
 {
     static const char text[] =
         "server: {http: {address: '0.0.0.0:1', token_file: secret}}\n"
@@ -175,7 +176,7 @@ static void every_secret_may_be_in_a_file_that_the_settings_list(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_password_may_stand_in_a_file(void **state)
+TEST("a password may be in a file")
 {
     static const struct {
         const char *bytes, *password;
@@ -195,7 +196,7 @@ static void a_password_may_stand_in_a_file(void **state)
     weir_rules_unref(rules);
 }
 
-static void a_file_without_a_password_is_a_problem(void **state)
+TEST("a file without a password is a problem")
 {
     static const char wanted[] = " must hold a password of 1 to 512 bytes on one line";
     char message[256], longer[600];
@@ -301,7 +302,7 @@ static const struct test_problem_case cases[] = {
     {"idempotency: {lif: 1s}\n", "1:15: idempotency has no key `lif`; did you mean `life`?\n"},
 };
 
-static void every_problem_of_the_store_is_reported(void **state)
+TEST("every problem of the store is reported")
 {
     char text[1024];
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -310,18 +311,4 @@ static void every_problem_of_the_store_is_reported(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_store_there_is_none),
-        cmocka_unit_test(a_url_alone_has_the_defaults),
-        cmocka_unit_test(every_setting_of_the_store_is_read),
-        cmocka_unit_test(denials_need_not_be_remembered),
-        cmocka_unit_test(every_scheme_is_taken),
-        cmocka_unit_test(every_secret_may_be_in_a_file_that_the_settings_list),
-        cmocka_unit_test(a_password_may_stand_in_a_file),
-        cmocka_unit_test(a_file_without_a_password_is_a_problem),
-        cmocka_unit_test(every_problem_of_the_store_is_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -2,17 +2,18 @@
 /* The section `kernel.xdp`: what it sets, and what is wrong in it. */
 #include "feature/xdp/settings.h"
 #include "rules_test.h"
+#include "test.h"
 
 #define SECTION "limits: []\nkernel:\n  xdp:\n"
 
-static void without_the_section_there_is_no_filter(void **state)
+TEST("without the section there is no filter")
 {
     struct weir_rules *rules = test_load("limits: []\n");
     assert_null(weir_rules_settings(rules)->xdp);
     weir_rules_unref(rules);
 }
 
-static void an_interface_is_enough(void **state)
+TEST("an interface is enough")
 {
     struct weir_rules *rules = test_load(SECTION "    interface: eth0\n");
     const struct weir_xdp_settings *xdp = weir_rules_settings(rules)->xdp;
@@ -26,7 +27,7 @@ static void an_interface_is_enough(void **state)
     weir_rules_unref(rules);
 }
 
-static void limits_lists_and_modes_are_read(void **state)
+TEST("limits lists and modes are read")
 {
     struct weir_rules *rules = test_load(
         SECTION "    interface: eth0.5\n    mode: generic\n    dry_run: true\n    share: 5%\n"
@@ -64,7 +65,7 @@ static void limits_lists_and_modes_are_read(void **state)
     weir_rules_unref(rules);
 }
 
-static void problems_are_reported_where_they_are(void **state)
+TEST("problems are reported where they are")
 {
     static const struct {
         const char *section, *wanted;
@@ -104,13 +105,4 @@ static void problems_are_reported_where_they_are(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_the_section_there_is_no_filter),
-        cmocka_unit_test(an_interface_is_enough),
-        cmocka_unit_test(limits_lists_and_modes_are_read),
-        cmocka_unit_test(problems_are_reported_where_they_are),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "feature/envoy/server/quota/assign.h"
+#include "test.h"
 
 static void report(struct weir_quota_stream *stream, uint64_t now_ms)
 {
@@ -17,11 +18,10 @@ static void report(struct weir_quota_stream *stream, uint64_t now_ms)
                      0);
 }
 
-static void states_that_are_being_charged_are_claimed(void **state)
+TEST("states that are being charged are claimed")
 {
     const uint64_t one[] = {5, 6}, other[] = {7, 6 + WEIR_QUOTA_CLAIMS}, third[] = {8, 8};
     struct weir_quota *quota;
-    (void)state;
     assert_int_equal(weir_quota_open(&quota, 1, 1), 0);
     assert_true(weir_quota_claim(quota, one, 2));
     assert_false(weir_quota_claim(quota, other, 2)); /* and 7 stays free */
@@ -33,13 +33,12 @@ static void states_that_are_being_charged_are_claimed(void **state)
 }
 
 /* Of one group one bucket is at work at a time, until it has ended or its stream has. */
-static void buckets_of_a_group_wait_for_each_other(void **state)
+TEST("buckets of a group wait for each other")
 {
     struct weir_quota_stream *streams[2];
     struct weir_quota *quota;
     uint32_t late = 0;
     bool waits;
-    (void)state;
     assert_int_equal(weir_quota_open(&quota, 2, 2), 0);
     for (int i = 0; i < 2; i++) {
         streams[i] = weir_quota_stream_open(quota);
@@ -62,14 +61,13 @@ static void buckets_of_a_group_wait_for_each_other(void **state)
 }
 
 /* What is the same for all takes a client's tokens away. */
-static void an_allowance_and_a_denial_are_sent_without_a_charge(void **state)
+TEST("an allowance and a denial are sent without a charge")
 {
     const enum weir_quota_peeked found[] = {WEIR_QUOTA_NO_LIMIT, WEIR_QUOTA_DENIED_ALWAYS};
     struct weir_quota *quota;
     uint64_t now_ms = 1000;
     uint32_t late = 0;
     bool waits;
-    (void)state;
     assert_int_equal(weir_quota_open(&quota, 1, 1), 0);
     struct weir_quota_stream *stream = weir_quota_stream_open(quota);
     report(stream, now_ms);
@@ -125,9 +123,8 @@ static enum weir_quota_stage charged_after(bool charged, uint64_t answer_ms, uin
     return stage;
 }
 
-static void a_charge_that_is_late_or_denied_is_not_sent(void **state)
+TEST("a charge that is late or denied is not sent")
 {
-    (void)state;
     assert_int_equal(charged_after(true, 0, 0), WEIR_QUOTA_READY);
     assert_int_equal(charged_after(true, WEIR_QUOTA_CHARGE_MS, WEIR_QUOTA_CHARGE_MS),
                      WEIR_QUOTA_READY);
@@ -139,14 +136,13 @@ static void a_charge_that_is_late_or_denied_is_not_sent(void **state)
 }
 
 /* Of those that are READY, too: none is looked for in the list of all of them. */
-static void a_stream_ends_with_buckets_that_are_ready(void **state)
+TEST("a stream ends with buckets that are ready")
 {
     const uint32_t count = 1000;
     const struct weir_quota_use use = {1, 0};
     struct weir_quota_bucket *of;
     struct weir_quota *quota;
     bool waits;
-    (void)state;
     assert_int_equal(weir_quota_open(&quota, 2, count), 0);
     struct weir_quota_stream *stream = weir_quota_stream_open(quota);
     for (uint64_t i = 0; i < count; i++)
@@ -161,14 +157,4 @@ static void a_stream_ends_with_buckets_that_are_ready(void **state)
     weir_quota_close(quota);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(states_that_are_being_charged_are_claimed),
-        cmocka_unit_test(buckets_of_a_group_wait_for_each_other),
-        cmocka_unit_test(an_allowance_and_a_denial_are_sent_without_a_charge),
-        cmocka_unit_test(a_charge_that_is_late_or_denied_is_not_sent),
-        cmocka_unit_test(a_stream_ends_with_buckets_that_are_ready),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

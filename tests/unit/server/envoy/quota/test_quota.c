@@ -15,6 +15,7 @@
 
 #include "draw.h"
 #include "feature/envoy/server/quota/assign.h"
+#include "test.h"
 
 #define MS UINT64_C(1000000)
 #define STEP_MS 10
@@ -491,10 +492,9 @@ static void world_shake(struct world *world, uint64_t seed)
     }
 }
 
-static void clients_together_never_exceed_the_limit(void **state)
+TEST("clients together never exceed the limit")
 {
     struct sum sum = {0};
-    (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct world world = world_open(seed, 1 + (unsigned)(seed % 8));
         world_shake(&world, seed);
@@ -506,10 +506,9 @@ static void clients_together_never_exceed_the_limit(void **state)
 
 /* One or two nodes over a store that answers late, in any order, or not at all, by a clock that is
  * somewhere else and runs faster or slower. */
-static void a_store_that_answers_late_is_never_exceeded(void **state)
+TEST("a store that answers late is never exceeded")
 {
     struct sum sum = {0};
-    (void)state;
     for (uint64_t seed = 1; seed <= 80; seed++) {
         struct world world = world_open_nodes(seed, 1 + (unsigned)(seed % 8), 1 + seed / 2 % 2);
         world.remote = true;
@@ -546,17 +545,15 @@ static void ends_with_its_window(struct world *world, unsigned restart_ms)
     world_close(world);
 }
 
-static void late_assignments_end_with_their_window(void **state)
+TEST("late assignments end with their window")
 {
     struct world world = world_open(1, 3);
-    (void)state;
     ends_with_its_window(&world, 118100);
 }
 
 /* The store's clock is an hour and a half ahead, and its answers are late. */
-static void late_answers_do_not_prolong_a_window(void **state)
+TEST("late answers do not prolong a window")
 {
-    (void)state;
     for (unsigned restart_ms = 116000; restart_ms < 119000; restart_ms += 250) {
         struct world world = world_open(1, 3);
         world.remote = world.answers_late = true;
@@ -595,9 +592,8 @@ static void skewed(struct weir_limit_spec spec, unsigned percent, unsigned use, 
     world_close(&world);
 }
 
-static void small_clients_get_their_demand_and_the_limit_is_used(void **state)
+TEST("small clients get their demand and the limit is used")
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 3; seed++) {
         skewed(bucket, 95, 85, seed);
         skewed(window, 95, 85, seed);
@@ -633,9 +629,8 @@ static void divided(struct weir_limit_spec spec, unsigned few)
     world_close(&world);
 }
 
-static void no_client_of_two_nodes_starves(void **state)
+TEST("no client of two nodes starves")
 {
-    (void)state;
     for (unsigned few = 1; few <= 10; few += 3) {
         divided(bucket, few);
         divided(window, few);
@@ -644,10 +639,9 @@ static void no_client_of_two_nodes_starves(void **state)
 }
 
 /* Twenty clients of a limit that is not scarce. */
-static void plenty_is_not_kept_back(void **state)
+TEST("plenty is not kept back")
 {
     struct world world = world_open(5, CLIENTS_MAX);
-    (void)state;
     world.limits = 1;
     world.report_ms = 5000;
     state_open(&world.states[0], sliding_hour);
@@ -685,10 +679,9 @@ static uint64_t wants(const struct weir_quota_bucket *of, uint64_t now_ms)
     return weir_quota_want(of, &supply, 1, now_ms);
 }
 
-static void a_new_bucket_asks_for_a_quarter_until_its_demand_is_known(void **state)
+TEST("a new bucket asks for a quarter until its demand is known")
 {
     struct weir_quota *quota;
-    (void)state;
     assert_int_equal(weir_quota_open(&quota, 1, 1), 0);
     struct weir_quota_stream *stream = weir_quota_stream_open(quota);
     struct weir_quota_bucket *of = report(stream, 1, 0, 1000);
@@ -705,10 +698,9 @@ static void a_new_bucket_asks_for_a_quarter_until_its_demand_is_known(void **sta
     weir_quota_close(quota);
 }
 
-static void an_old_bucket_on_a_new_stream_brings_its_time(void **state)
+TEST("an old bucket on a new stream brings its time")
 {
     struct weir_quota *quota;
-    (void)state;
     assert_int_equal(weir_quota_open(&quota, 1, 1), 0);
     struct weir_quota_stream *stream = weir_quota_stream_open(quota);
     struct weir_quota_bucket *of = report(stream, 20, 5, 1000);
@@ -720,10 +712,9 @@ static void an_old_bucket_on_a_new_stream_brings_its_time(void **state)
     weir_quota_close(quota);
 }
 
-static void large_clients_leave_what_small_ones_renew(void **state)
+TEST("large clients leave what small ones renew")
 {
     struct weir_quota *quota;
-    (void)state;
     assert_int_equal(weir_quota_open(&quota, 2, 2), 0);
     struct weir_quota_stream *streams[2];
     struct weir_quota_bucket *of[2];
@@ -743,19 +734,4 @@ static void large_clients_leave_what_small_ones_renew(void **state)
     weir_quota_close(quota);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(clients_together_never_exceed_the_limit),
-        cmocka_unit_test(a_store_that_answers_late_is_never_exceeded),
-        cmocka_unit_test(late_assignments_end_with_their_window),
-        cmocka_unit_test(late_answers_do_not_prolong_a_window),
-        cmocka_unit_test(small_clients_get_their_demand_and_the_limit_is_used),
-        cmocka_unit_test(no_client_of_two_nodes_starves),
-        cmocka_unit_test(plenty_is_not_kept_back),
-        cmocka_unit_test(a_new_bucket_asks_for_a_quarter_until_its_demand_is_known),
-        cmocka_unit_test(an_old_bucket_on_a_new_stream_brings_its_time),
-        cmocka_unit_test(large_clients_leave_what_small_ones_renew),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "feature/envoy/server/quota/share.h"
+#include "test.h"
 
 #define NOW UINT64_C(1700000000000)
 #define LIFE (WEIR_QUOTA_TTL_S * 1000 + WEIR_QUOTA_LATE_MS)
@@ -28,11 +29,10 @@ static uint64_t cost_of(struct weir_quota_plan *plan, const struct weir_quota_sh
     return cost;
 }
 
-static void a_first_assignment_costs_all_that_it_admits(void **state)
+TEST("a first assignment costs all that it admits")
 {
     struct weir_quota_share none = {0};
     struct weir_quota_plan plan;
-    (void)state;
     assert_int_equal(cost_of(&plan, &none, &window, 100, NOW), 2 + 60);
     assert_int_equal(plan.move, WEIR_QUOTA_CHANGED);
     assert_int_equal(plan.ttl_s, 5);
@@ -50,11 +50,10 @@ static void a_first_assignment_costs_all_that_it_admits(void **state)
     assert_int_equal(cost_of(&plan, &none, &used, 100, NOW), 3 * 62);
 }
 
-static void an_equal_one_costs_what_it_adds(void **state)
+TEST("an equal one costs what it adds")
 {
     struct weir_quota_share none = {0};
     struct weir_quota_plan first, plan;
-    (void)state;
     cost_of(&first, &none, &window, 100, NOW);
     assert_int_equal(cost_of(&plan, &first.share, &window, 100, NOW + 2500), 25);
     assert_int_equal(plan.move, WEIR_QUOTA_EQUAL);
@@ -64,11 +63,10 @@ static void an_equal_one_costs_what_it_adds(void **state)
     assert_int_equal(cost_of(&plan, &first.share, &used, 100, NOW + 2500), 2 + 25);
 }
 
-static void a_changed_one_uses_what_is_charged_already(void **state)
+TEST("a changed one uses what is charged already")
 {
     struct weir_quota_share none = {0};
     struct weir_quota_plan first, plan;
-    (void)state;
     cost_of(&first, &none, &window, 100, NOW);
     /* Up: 2.5 s more of 200, and 100 more in the 3.5 s that both live; 3 tokens. */
     assert_int_equal(cost_of(&plan, &first.share, &window, 200, NOW + 2500), 3 + 50 + 35);
@@ -84,12 +82,11 @@ static void a_changed_one_uses_what_is_charged_already(void **state)
     assert_int_equal(plan.move, WEIR_QUOTA_CHANGED);
 }
 
-static void what_cannot_be_charged_is_less_or_denied(void **state)
+TEST("what cannot be charged is less or denied")
 {
     struct weir_quota_share none = {0};
     struct weir_quota_plan plan, next;
     struct weir_quota_supply scarce = window;
-    (void)state;
     scarce.remaining = 50;
     assert_true(cost_of(&plan, &none, &scarce, 1000, NOW) <= 50);
     assert_int_equal(plan.move, WEIR_QUOTA_CHANGED);
@@ -106,10 +103,9 @@ static void what_cannot_be_charged_is_less_or_denied(void **state)
     assert_int_equal(cost_of(&next, &plan.share, &window, 100, NOW + 500), 62);
 }
 
-static void no_assignment_outlasts_a_segment(void **state)
+TEST("no assignment outlasts a segment")
 {
     struct weir_quota_share none = {0};
-    (void)state;
     for (uint64_t left_ms = 1; left_ms < 9000; left_ms += 7) {
         struct weir_quota_plan plan;
         struct weir_quota_supply ending = window;
@@ -124,7 +120,7 @@ static void no_assignment_outlasts_a_segment(void **state)
 }
 
 /* What a peek says, which was sent at 5 s and made at the store's 100 s. */
-static void times_of_a_store_are_read_as_early_as_they_can_come(void **state)
+TEST("times of a store are read as early as they can come")
 {
     const struct weir_limit_spec minute = {
         .algorithm = WEIR_FIXED_WINDOW, .rate = 9, .window_ns = 60000000000};
@@ -135,7 +131,6 @@ static void times_of_a_store_are_read_as_early_as_they_can_come(void **state)
     const struct weir_report report = {.remaining = 7, .reset_after_ns = 3000000000};
     struct weir_quota_supply supply;
     struct weir_limit limit;
-    (void)state;
     assert_int_equal(weir_limit_init(&limit, &minute, NULL), 0);
     supply = weir_quota_supply_of(&limit, &report, 1, &here);
     assert_true(!supply.bucket && supply.end_ms == 120000 && supply.remaining == 7);
@@ -150,12 +145,11 @@ static void times_of_a_store_are_read_as_early_as_they_can_come(void **state)
 
 /* The answer came 2 s after the question: the state may have been reached as long ago, or just
  * now, so a bucket is charged for both. */
-static void a_slow_answer_costs_a_bucket_more(void **state)
+TEST("a slow answer costs a bucket more")
 {
     struct weir_quota_share none = {0};
     struct weir_quota_plan plan;
     struct weir_quota_supply used = bucket;
-    (void)state;
     used.fresh_ms = NOW + 4000;
     assert_int_equal(cost_of(&plan, &none, &used, 100, NOW), 62 + 20);
     used.fresh_ms = NOW + 2000; /* read as of 2 s earlier */
@@ -166,14 +160,13 @@ static void a_slow_answer_costs_a_bucket_more(void **state)
     assert_int_equal(cost_of(&plan, &none, &used, 100, NOW), 62 + 61);
 }
 
-static void a_charge_after_a_jump_of_the_clock_does_not_hold(void **state)
+TEST("a charge after a jump of the clock does not hold")
 {
     const struct weir_limit_spec specs[] = {
         {.algorithm = WEIR_FIXED_WINDOW, .rate = 9, .window_ns = 60000000000},
         {.algorithm = WEIR_GCRA, .rate = 3600, .window_ns = 3600000000000, .burst = 100}};
     const uint64_t at = 119999999999;
     struct weir_limit limit;
-    (void)state;
     for (int i = 0; i < 2; i++) {
         assert_int_equal(weir_limit_init(&limit, &specs[i], NULL), 0);
         assert_true(weir_quota_holds(&limit, at, at) && weir_quota_holds(&limit, at - 9, at));
@@ -183,7 +176,7 @@ static void a_charge_after_a_jump_of_the_clock_does_not_hold(void **state)
     }
 }
 
-static void limits_that_are_too_short_cannot_be_assigned(void **state)
+TEST("limits that are too short cannot be assigned")
 {
     static const struct {
         struct weir_limit_spec spec;
@@ -203,25 +196,10 @@ static void limits_that_are_too_short_cannot_be_assigned(void **state)
         {{.algorithm = WEIR_GCRA, .rate = 0, .window_ns = 60000000000, .burst = 9}, false},
     };
     struct weir_limit limit;
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(weir_limit_init(&limit, &cases[i].spec, NULL), 0);
         assert_int_equal(weir_quota_assignable(&limit), cases[i].assignable);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_first_assignment_costs_all_that_it_admits),
-        cmocka_unit_test(an_equal_one_costs_what_it_adds),
-        cmocka_unit_test(a_changed_one_uses_what_is_charged_already),
-        cmocka_unit_test(what_cannot_be_charged_is_less_or_denied),
-        cmocka_unit_test(no_assignment_outlasts_a_segment),
-        cmocka_unit_test(times_of_a_store_are_read_as_early_as_they_can_come),
-        cmocka_unit_test(a_slow_answer_costs_a_bucket_more),
-        cmocka_unit_test(a_charge_after_a_jump_of_the_clock_does_not_hold),
-        cmocka_unit_test(limits_that_are_too_short_cannot_be_assigned),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -13,6 +13,7 @@
 
 #include "client_rig.h"
 #include "redis_server.h"
+#include "test.h"
 
 #define SERVERS 4 /* the last is the replica of the first */
 #define MASTERS 3
@@ -226,7 +227,7 @@ static void load_check(bool may_lose)
 
 /* --- Tests ------------------------------------------------------------------------------------ */
 
-static void the_map_is_found_from_any_node(void **state)
+TEST_WITH(begin, end, "the map is found from any node")
 {
     struct rig_call call;
     load_start("spread");
@@ -242,7 +243,7 @@ static void the_map_is_found_from_any_node(void **state)
     assert_int_equal(call.type, WEIR_RESP_ERROR);
 }
 
-static void a_slot_moves_under_load(void **state)
+TEST_WITH(begin, end, "a slot moves under load")
 {
     const uint16_t slot = redis_cluster_slot("moving", 6);
     const int from = slot * MASTERS / REDIS_CLUSTER_SLOTS, to = (from + 1) % MASTERS;
@@ -276,7 +277,7 @@ static void a_slot_moves_under_load(void **state)
         assert_int_equal(keys[i].unknown, 0);
 }
 
-static void a_replica_takes_the_place_of_a_dead_master(void **state)
+TEST_WITH(begin, end, "a replica takes the place of a dead master")
 {
     load_start("mortal");
     load_some(1000);
@@ -299,13 +300,4 @@ static void a_replica_takes_the_place_of_a_dead_master(void **state)
     load_check(true);
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        CASE(the_map_is_found_from_any_node),
-        CASE(a_slot_moves_under_load),
-        CASE(a_replica_takes_the_place_of_a_dead_master),
-    };
-    return cmocka_run_group_tests(tests, start, stop);
-}
+RUN_TESTS_WITH(start, stop)

@@ -11,6 +11,7 @@
 
 #include "client_rig.h"
 #include "redis_player.h"
+#include "test.h"
 
 /* Two sentinels, and two servers that may be the master. */
 static struct client_rig rig;
@@ -134,7 +135,7 @@ static int reach(void)
     return servers[0].calls > before ? 0 : 1;
 }
 
-static void a_new_master_is_followed_within_a_second_or_so(void **state)
+TEST_WITH(begin, end, "a new master is followed within a second or so")
 {
     open_client();
     assert_int_equal(reach(), 0);
@@ -144,7 +145,7 @@ static void a_new_master_is_followed_within_a_second_or_so(void **state)
     RIG_UNTIL(&rig, servers[0].peers == NULL); /* no connection is left there */
 }
 
-static void calls_under_way_to_the_old_master_are_waited_for(void **state)
+TEST_WITH(begin, end, "calls in flight to the old master are waited for")
 {
     struct rig_call slow;
     open_client();
@@ -160,7 +161,7 @@ static void calls_under_way_to_the_old_master_are_waited_for(void **state)
     assert_int_equal(slow.error, WEIR_ERR_IO); /* it never came: nobody knows */
 }
 
-static void readonly_makes_one_ask_at_once(void **state)
+TEST_WITH(begin, end, "readonly makes one ask at once")
 {
     open_client();
     assert_int_equal(reach(), 0);
@@ -173,7 +174,7 @@ static void readonly_makes_one_ask_at_once(void **state)
     assert_int_equal(servers[1].calls, 1);
 }
 
-static void a_server_that_is_no_master_is_not_used(void **state)
+TEST_WITH(begin, end, "a server that is no master is not used")
 {
     is_replica[0] = true; /* the sentinels are wrong, or early */
     open_client();
@@ -184,7 +185,7 @@ static void a_server_that_is_no_master_is_not_used(void **state)
     assert_int_equal(reach(), 0);
 }
 
-static void an_older_opinion_does_not_lead_back(void **state)
+TEST_WITH(begin, end, "an older opinion does not lead back")
 {
     open_client();
     opinions[0] = opinions[1] = (struct opinion){&servers[1], 7};
@@ -199,7 +200,7 @@ static void an_older_opinion_does_not_lead_back(void **state)
     assert_int_equal(reach(), 0);
 }
 
-static void an_opinion_without_an_epoch_is_one_too(void **state)
+TEST_WITH(begin, end, "an opinion without an epoch is one too")
 {
     opinions[0] = opinions[1] = (struct opinion){&servers[0], 0};
     open_client();
@@ -209,7 +210,7 @@ static void an_opinion_without_an_epoch_is_one_too(void **state)
     assert_int_equal(reach(), 1);
 }
 
-static void sentinels_that_are_gone_or_dumb_are_passed_over(void **state)
+TEST_WITH(begin, end, "sentinels that are gone or silent are skipped")
 {
     sentinels[0].hangs_up = true;
     open_client();
@@ -227,7 +228,7 @@ static void sentinels_that_are_gone_or_dumb_are_passed_over(void **state)
     assert_false(client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, ""));
 }
 
-static void sentinels_may_want_a_password(void **state)
+TEST_WITH(begin, end, "sentinels may want a password")
 {
     struct redis_client_options chosen = options();
     wanted_password = "sesame";
@@ -242,7 +243,7 @@ static void sentinels_may_want_a_password(void **state)
     assert_int_equal(reach(), 0);
 }
 
-static void it_may_be_closed_at_any_time(void **state)
+TEST_WITH(begin, end, "it may be closed at any time")
 {
     for (int turns = 0; turns < 20; turns++) {
         opinions[0] = opinions[1] = (struct opinion){&servers[turns % 2], (unsigned)turns + 1};
@@ -252,19 +253,4 @@ static void it_may_be_closed_at_any_time(void **state)
     }
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        CASE(a_new_master_is_followed_within_a_second_or_so),
-        CASE(calls_under_way_to_the_old_master_are_waited_for),
-        CASE(readonly_makes_one_ask_at_once),
-        CASE(a_server_that_is_no_master_is_not_used),
-        CASE(an_older_opinion_does_not_lead_back),
-        CASE(an_opinion_without_an_epoch_is_one_too),
-        CASE(sentinels_that_are_gone_or_dumb_are_passed_over),
-        CASE(sentinels_may_want_a_password),
-        CASE(it_may_be_closed_at_any_time),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

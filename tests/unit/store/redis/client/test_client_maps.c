@@ -12,6 +12,7 @@
 
 #include "client_rig.h"
 #include "redis_player.h"
+#include "test.h"
 
 #define PLAYERS 3
 
@@ -89,7 +90,7 @@ static uint64_t refreshes_since(uint64_t start_ns)
     return 3 + (uv_hrtime() - start_ns) / UINT64_C(250000000);
 }
 
-static void a_storm_of_moved_makes_few_refreshes(void **state)
+TEST_WITH(begin, end, "a storm of moved makes few refreshes")
 {
     enum { COUNT = 3000 };
     struct rig_call *calls = calloc(COUNT, sizeof *calls);
@@ -113,7 +114,7 @@ static void a_storm_of_moved_makes_few_refreshes(void **state)
     free(calls);
 }
 
-static void all_that_was_in_flight_follows_a_move(void **state)
+TEST_WITH(begin, end, "all that was in flight follows a move")
 {
     enum { COUNT = 2000 };
     struct rig_call *calls = calloc(COUNT, sizeof *calls);
@@ -140,7 +141,7 @@ static void all_that_was_in_flight_follows_a_move(void **state)
     free(calls);
 }
 
-static void a_circle_of_moved_comes_to_an_end(void **state)
+TEST_WITH(begin, end, "a circle of moved comes to an end")
 {
     struct rig_call call;
     open_client();
@@ -153,7 +154,7 @@ static void a_circle_of_moved_comes_to_an_end(void **state)
     assert_true(players[0].questions <= refreshes_since(start));
 }
 
-static void ask_is_followed_once_with_asking(void **state)
+TEST_WITH(begin, end, "ask is followed once with asking")
 {
     struct rig_call calls[50];
     open_client();
@@ -179,7 +180,7 @@ static void ask_is_followed_once_with_asking(void **state)
     assert_int_equal(players[0].calls, 1);
 }
 
-static void redirections_to_nowhere_end(void **state)
+TEST_WITH(begin, end, "redirections to nowhere end")
 {
     static const char *const texts[] = {
         "-MOVED\r\n",           "-MOVED x\r\n",
@@ -201,7 +202,7 @@ static void redirections_to_nowhere_end(void **state)
     }
 }
 
-static void a_cluster_that_is_down_is_tried_again(void **state)
+TEST_WITH(begin, end, "a cluster that is down is tried again")
 {
     struct rig_call call;
     open_client();
@@ -213,7 +214,7 @@ static void a_cluster_that_is_down_is_tried_again(void **state)
     RIG_UNTIL(&rig, redis_client_counters(rig.client)->refreshes >= 2);
 }
 
-static void a_wrong_map_is_reported_and_asked_for_again(void **state)
+TEST_WITH(begin, end, "a wrong map is reported and asked for again")
 {
     static const struct {
         const char *map, *why;
@@ -240,7 +241,7 @@ static void a_wrong_map_is_reported_and_asked_for_again(void **state)
     }
 }
 
-static void slots_that_nobody_owns_are_refused(void **state)
+TEST_WITH(begin, end, "slots that nobody owns are refused")
 {
     struct rig_call call;
     snprintf(map, sizeof map, "*1\r\n*3\r\n:0\r\n:99\r\n*2\r\n$0\r\n\r\n:%u\r\n", players[0].port);
@@ -252,7 +253,7 @@ static void slots_that_nobody_owns_are_refused(void **state)
     assert_int_equal(rig_call_send(&call), WEIR_ERR_STORE);
 }
 
-static void a_lost_master_makes_one_ask_the_others(void **state)
+TEST_WITH(begin, end, "a lost master makes one ask the others")
 {
     open_client();
     map_to(&players[1]);
@@ -265,7 +266,7 @@ static void a_lost_master_makes_one_ask_the_others(void **state)
     RIG_UNTIL(&rig, players[2].connections > before && redis_client_ready(rig.client, 0));
 }
 
-static void it_may_be_closed_at_any_time(void **state)
+TEST_WITH(begin, end, "it may be closed at any time")
 {
     struct rig_call call;
     for (int turns = 0; turns < 20; turns++) {
@@ -277,20 +278,4 @@ static void it_may_be_closed_at_any_time(void **state)
     }
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        CASE(a_storm_of_moved_makes_few_refreshes),
-        CASE(all_that_was_in_flight_follows_a_move),
-        CASE(a_circle_of_moved_comes_to_an_end),
-        CASE(ask_is_followed_once_with_asking),
-        CASE(redirections_to_nowhere_end),
-        CASE(a_cluster_that_is_down_is_tried_again),
-        CASE(a_wrong_map_is_reported_and_asked_for_again),
-        CASE(slots_that_nobody_owns_are_refused),
-        CASE(it_may_be_closed_at_any_time),
-        CASE(a_lost_master_makes_one_ask_the_others),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

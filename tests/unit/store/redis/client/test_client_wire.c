@@ -11,6 +11,7 @@
 
 #include "client_rig.h"
 #include "redis_player.h"
+#include "test.h"
 
 static struct client_rig rig;
 static struct redis_player player;
@@ -37,7 +38,7 @@ static void open_client(void)
 
 /* --- Pieces and ends -------------------------------------------------------------------------- */
 
-static void replies_may_come_byte_by_byte(void **state)
+TEST_WITH(begin, end, "replies may come byte by byte")
 {
     struct rig_call calls[20];
     player.piece = 1;
@@ -53,7 +54,7 @@ static void replies_may_come_byte_by_byte(void **state)
     }
 }
 
-static void a_connection_may_be_cut_after_any_byte(void **state)
+TEST_WITH(begin, end, "a connection may be cut after any byte")
 {
     /* +OK, ROLE, SCRIPT LOAD: the handshake; then two calls. */
     const size_t handshake = 5 + 24 + 47, calls = 8;
@@ -81,7 +82,7 @@ static void a_connection_may_be_cut_after_any_byte(void **state)
     }
 }
 
-static void a_connection_that_ends_at_once_makes_no_busy_loop(void **state)
+TEST_WITH(begin, end, "a connection that ends at once makes no busy loop")
 {
     player.hangs_up = true;
     open_client();
@@ -94,7 +95,7 @@ static void a_connection_that_ends_at_once_makes_no_busy_loop(void **state)
     client_rig_reach(&rig, "k");
 }
 
-static void one_that_ends_after_the_handshake_makes_none_either(void **state)
+TEST_WITH(begin, end, "one that ends after the handshake makes none either")
 {
     player.cut = 5 + 24 + 47;
     open_client();
@@ -105,7 +106,7 @@ static void one_that_ends_after_the_handshake_makes_none_either(void **state)
     client_rig_reach(&rig, "k");
 }
 
-static void a_server_that_does_not_answer_is_given_up_in_time(void **state)
+TEST_WITH(begin, end, "a server that does not answer is given up in time")
 {
     struct rig_call call;
     struct redis_client_options options = client_rig_options(&rig, player.url);
@@ -121,7 +122,7 @@ static void a_server_that_does_not_answer_is_given_up_in_time(void **state)
 
 /* --- Something else --------------------------------------------------------------------------- */
 
-static void what_is_no_redis_is_reported(void **state)
+TEST_WITH(begin, end, "what is no redis is reported")
 {
     static const struct {
         const char *greeting, *why;
@@ -173,7 +174,7 @@ static bool babble(struct redis_player *who, struct redis_peer *peer,
     return true;
 }
 
-static void endless_lines_and_nests_end_the_connection(void **state)
+TEST_WITH(begin, end, "endless lines and nests end the connection")
 {
     static char *const texts[] = {"+aaaaaaaaaaaaaaaaaaaaaa", "*1\r\n", "+OK\r\n", "*2\r\n+x\r\n"};
     player.answer = babble;
@@ -197,7 +198,7 @@ static bool answer_twice(struct redis_player *who, struct redis_peer *peer,
     return true;
 }
 
-static void a_reply_too_many_ends_the_connection(void **state)
+TEST_WITH(begin, end, "a reply too many ends the connection")
 {
     struct rig_call call;
     player.answer = answer_twice;
@@ -222,7 +223,7 @@ static bool answer_hugely(struct redis_player *who, struct redis_peer *peer,
     return true;
 }
 
-static void a_reply_over_16_megabytes_ends_the_connection(void **state)
+TEST_WITH(begin, end, "a reply over 16 megabytes ends the connection")
 {
     struct rig_call call;
     player.answer = answer_hugely;
@@ -251,7 +252,7 @@ static bool refuse(struct redis_player *who, struct redis_peer *peer,
     return true;
 }
 
-static void what_was_not_executed_is_tried_again(void **state)
+TEST_WITH(begin, end, "what was not executed is tried again")
 {
     static char *const texts[] = {
         "-NOSCRIPT No matching script. Please use EVAL.\r\n",
@@ -277,7 +278,7 @@ static void what_was_not_executed_is_tried_again(void **state)
     }
 }
 
-static void other_errors_are_reported_to_the_caller(void **state)
+TEST_WITH(begin, end, "other errors are reported to the caller")
 {
     static char *const texts[] = {"-OOM command not allowed when used memory > 'maxmemory'.\r\n",
                                   "-MISCONF Redis is configured to save RDB snapshots\r\n",
@@ -299,7 +300,7 @@ static void other_errors_are_reported_to_the_caller(void **state)
     }
 }
 
-static void trying_again_ends_when_the_caller_says_so(void **state)
+TEST_WITH(begin, end, "trying again ends when the caller says so")
 {
     struct rig_call call;
     player.answer = refuse;
@@ -325,7 +326,7 @@ static void trying_again_ends_when_the_caller_says_so(void **state)
     assert_in_range(player.calls, 10, 20);
 }
 
-static void a_script_that_never_loads_is_not_loaded_for_ever(void **state)
+TEST_WITH(begin, end, "a script that never loads is not loaded for ever")
 {
     struct rig_call call;
     player.answer = refuse;
@@ -337,7 +338,7 @@ static void a_script_that_never_loads_is_not_loaded_for_ever(void **state)
     assert_true(player.loads <= 20);
 }
 
-static void a_server_of_a_cluster_is_reported_for_what_it_is(void **state)
+TEST_WITH(begin, end, "a server of a cluster is reported for what it is")
 {
     struct rig_call call;
     player.answer = refuse;
@@ -349,7 +350,7 @@ static void a_server_of_a_cluster_is_reported_for_what_it_is(void **state)
     RIG_UNTIL(&rig, client_rig_reported(&rig, 0, REDIS_EVENT_DOWN, "redis-cluster://"));
 }
 
-static void a_call_that_waits_can_be_forgotten(void **state)
+TEST_WITH(begin, end, "a call that waits can be forgotten")
 {
     struct rig_call call;
     player.answer = refuse;
@@ -381,7 +382,7 @@ static void on_chain(struct redis_call *call, int error, const struct weir_resp_
         assert_int_equal(redis_client_send(rig.client, call), 0);
 }
 
-static void calls_may_be_sent_from_inside_of_done(void **state)
+TEST_WITH(begin, end, "calls may be sent from inside of done")
 {
     struct rig_call call;
     open_client();
@@ -400,7 +401,7 @@ static void on_last(struct redis_call *call, int error, const struct weir_resp_n
     client_rig_shut(&rig);
 }
 
-static void the_client_may_be_closed_from_inside_of_done(void **state)
+TEST_WITH(begin, end, "the client may be closed from inside of done")
 {
     static const bool orderly[] = {true, false};
     for (size_t i = 0; i < 2; i++) {
@@ -418,7 +419,7 @@ static void the_client_may_be_closed_from_inside_of_done(void **state)
     }
 }
 
-static void it_may_be_closed_at_any_time(void **state)
+TEST_WITH(begin, end, "it may be closed at any time")
 {
     for (int turns = 0; turns < 12; turns++) {
         open_client();
@@ -431,28 +432,4 @@ static void it_may_be_closed_at_any_time(void **state)
     client_rig_close(&rig);
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        CASE(replies_may_come_byte_by_byte),
-        CASE(a_connection_may_be_cut_after_any_byte),
-        CASE(a_connection_that_ends_at_once_makes_no_busy_loop),
-        CASE(one_that_ends_after_the_handshake_makes_none_either),
-        CASE(a_server_that_does_not_answer_is_given_up_in_time),
-        CASE(what_is_no_redis_is_reported),
-        CASE(endless_lines_and_nests_end_the_connection),
-        CASE(a_reply_too_many_ends_the_connection),
-        CASE(a_reply_over_16_megabytes_ends_the_connection),
-        CASE(what_was_not_executed_is_tried_again),
-        CASE(other_errors_are_reported_to_the_caller),
-        CASE(trying_again_ends_when_the_caller_says_so),
-        CASE(a_script_that_never_loads_is_not_loaded_for_ever),
-        CASE(a_server_of_a_cluster_is_reported_for_what_it_is),
-        CASE(a_call_that_waits_can_be_forgotten),
-        CASE(calls_may_be_sent_from_inside_of_done),
-        CASE(the_client_may_be_closed_from_inside_of_done),
-        CASE(it_may_be_closed_at_any_time),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

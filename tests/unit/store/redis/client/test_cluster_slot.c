@@ -8,13 +8,14 @@
 #include <cmocka.h>
 
 #include "store/redis/client/client.h"
+#include "test.h"
 
 static uint16_t slot_of(const char *key)
 {
     return redis_cluster_slot(key, strlen(key));
 }
 
-static void slots_are_those_of_redis(void **state)
+TEST("slots are those of redis")
 {
     static const struct {
         const char *key;
@@ -29,7 +30,7 @@ static void slots_are_those_of_redis(void **state)
     assert_int_equal(redis_cluster_slot("", 0), 0);
 }
 
-static void a_tag_is_what_stands_between_the_first_braces(void **state)
+TEST("a tag is what stands between the first braces")
 {
     assert_int_equal(slot_of("{user1000}.following"), slot_of("user1000"));
     assert_int_equal(slot_of("x{user1000}.followers{other}"), slot_of("user1000"));
@@ -37,7 +38,7 @@ static void a_tag_is_what_stands_between_the_first_braces(void **state)
     assert_int_equal(slot_of("foo{bar}{zap}"), slot_of("bar"));
 }
 
-static void an_empty_or_open_tag_is_none(void **state)
+TEST("an empty or open tag is none")
 {
     assert_int_not_equal(slot_of("foo{}{bar}"), slot_of("bar"));
     assert_int_not_equal(slot_of("foo{}{bar}"), slot_of(""));
@@ -46,19 +47,10 @@ static void an_empty_or_open_tag_is_none(void **state)
     assert_int_equal(slot_of("}{x}"), slot_of("x"));
 }
 
-static void any_byte_may_stand_in_a_key(void **state)
+TEST("any byte may be in a key")
 {
     assert_int_not_equal(redis_cluster_slot("a\0b", 3), redis_cluster_slot("a", 1));
     assert_int_equal(redis_cluster_slot("\xff{\0}x", 5), redis_cluster_slot("\0", 1));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slots_are_those_of_redis),
-        cmocka_unit_test(a_tag_is_what_stands_between_the_first_braces),
-        cmocka_unit_test(an_empty_or_open_tag_is_none),
-        cmocka_unit_test(any_byte_may_stand_in_a_key),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -9,10 +9,11 @@
 
 #include "core/bytes.h"
 #include "store/redis/client/refusal.h"
+#include "test.h"
 
 static const struct redis_host asked = {.name = "10.0.0.9", .port = 7009};
 
-static void refusals_are_known_by_their_first_word(void **state)
+TEST("refusals are known by their first word")
 {
     static const struct {
         const char *text;
@@ -47,7 +48,7 @@ static void refusals_are_known_by_their_first_word(void **state)
             fail_msg("%s", cases[i].text);
 }
 
-static void missing_rights_are_known(void **state)
+TEST("missing rights are known")
 {
     static const struct {
         const char *text;
@@ -67,7 +68,7 @@ static void missing_rights_are_known(void **state)
         assert_int_equal(redis_lacks_rights(weir_bytes_of(cases[i].text)), cases[i].lacks);
 }
 
-static void redirections_are_read(void **state)
+TEST("redirections are read")
 {
     static const struct {
         const char *text;
@@ -92,7 +93,7 @@ static void redirections_are_read(void **state)
     }
 }
 
-static void nonsense_is_no_redirection(void **state)
+TEST("nonsense is no redirection")
 {
     static const char *const cases[] = {
         "MOVED",
@@ -120,7 +121,7 @@ static void nonsense_is_no_redirection(void **state)
     }
 }
 
-static void hosts_have_a_bound(void **state)
+TEST("hosts have a bound")
 {
     char name[REDIS_HOST_MAX];
     struct redis_host host;
@@ -132,7 +133,7 @@ static void hosts_have_a_bound(void **state)
     assert_int_equal(strlen(host.name), sizeof name - 1);
 }
 
-static void quotes_are_printable_and_short(void **state)
+TEST("quotes are printable and short")
 {
     char out[8];
     assert_string_equal(redis_quote(out, sizeof out, weir_bytes_of("a\r\n\x7f\xff")), "a....");
@@ -140,15 +141,4 @@ static void quotes_are_printable_and_short(void **state)
     assert_string_equal(redis_quote(out, sizeof out, (struct weir_bytes){NULL, 0}), "");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refusals_are_known_by_their_first_word),
-        cmocka_unit_test(missing_rights_are_known),
-        cmocka_unit_test(redirections_are_read),
-        cmocka_unit_test(nonsense_is_no_redirection),
-        cmocka_unit_test(hosts_have_a_bound),
-        cmocka_unit_test(quotes_are_printable_and_short),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "store/redis/client/send_queue.h"
+#include "test.h"
 
 static void push(struct redis_send_queue *queue, struct redis_call *call)
 {
@@ -16,7 +17,7 @@ static void push(struct redis_send_queue *queue, struct redis_call *call)
     assert_int_equal(redis_send_queue_push(queue, place), 0);
 }
 
-static void places_are_popped_in_order(void **state)
+TEST("places are popped in order")
 {
     struct redis_send_queue queue = {0};
     struct redis_call calls[1000];
@@ -32,7 +33,7 @@ static void places_are_popped_in_order(void **state)
     redis_send_queue_free(&queue);
 }
 
-static void who_leaves_before_being_sent_is_skipped(void **state)
+TEST("who leaves before being sent is skipped")
 {
     struct redis_send_queue queue = {0};
     struct redis_call calls[4];
@@ -51,7 +52,7 @@ static void who_leaves_before_being_sent_is_skipped(void **state)
     redis_send_queue_free(&queue);
 }
 
-static void those_that_left_make_room(void **state)
+TEST("those that left make room")
 {
     struct redis_send_queue queue = {0};
     struct redis_call kept, passing;
@@ -100,7 +101,7 @@ static void pop_next(struct redis_send_queue *queue, int next)
 }
 
 /* Random pushes, sends, replies and leaves. */
-static void a_line_is_like_its_model(void **state)
+TEST("a line is like its model")
 {
     struct redis_send_queue queue = {.first = UINT32_MAX - 500, /* the numbers wrap around */
                                      .sent = UINT32_MAX - 500,
@@ -133,13 +134,4 @@ static void a_line_is_like_its_model(void **state)
     redis_send_queue_free(&queue);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(places_are_popped_in_order),
-        cmocka_unit_test(who_leaves_before_being_sent_is_skipped),
-        cmocka_unit_test(those_that_left_make_room),
-        cmocka_unit_test(a_line_is_like_its_model),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

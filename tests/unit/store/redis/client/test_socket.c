@@ -12,6 +12,7 @@
 #include "client_rig.h"
 #include "redis_player.h"
 #include "store/redis/client/socket.h"
+#include "test.h"
 
 static struct client_rig rig; /* its loop only */
 static struct redis_player player;
@@ -113,7 +114,7 @@ static int end(void **state)
     return 0;
 }
 
-static void an_address_is_not_resolved(void **state)
+TEST_WITH(begin, end, "an address is not resolved")
 {
     open_socket("127.0.0.1", 0);
     RIG_UNTIL(&rig, status != 1);
@@ -122,7 +123,7 @@ static void an_address_is_not_resolved(void **state)
     close_socket();
 }
 
-static void the_next_address_is_tried(void **state)
+TEST_WITH(begin, end, "the next address is tried")
 {
     add_address(false);
     add_address(false);
@@ -135,7 +136,7 @@ static void the_next_address_is_tried(void **state)
     close_socket();
 }
 
-static void it_begins_with_the_address_that_is_reported(void **state)
+TEST_WITH(begin, end, "it begins with the address that is reported")
 {
     add_address(false);
     add_address(true);
@@ -147,7 +148,7 @@ static void it_begins_with_the_address_that_is_reported(void **state)
     close_socket();
 }
 
-static void when_all_refuse_that_is_reported(void **state)
+TEST_WITH(begin, end, "when all refuse that is reported")
 {
     for (int i = 0; i < 10; i++)
         add_address(false);
@@ -159,7 +160,7 @@ static void when_all_refuse_that_is_reported(void **state)
     close_socket();
 }
 
-static void a_name_without_addresses_is_reported(void **state)
+TEST_WITH(begin, end, "a name without addresses is reported")
 {
     open_socket("name", 0);
     answer();
@@ -172,7 +173,7 @@ static void a_name_without_addresses_is_reported(void **state)
     assert_false(redis_socket_close(&sock));
 }
 
-static void it_may_be_closed_at_any_time(void **state)
+TEST_WITH(begin, end, "it may be closed at any time")
 {
     add_address(false);
     add_address(true);
@@ -193,16 +194,4 @@ static void it_may_be_closed_at_any_time(void **state)
     }
 }
 
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        CASE(an_address_is_not_resolved),
-        CASE(the_next_address_is_tried),
-        CASE(it_begins_with_the_address_that_is_reported),
-        CASE(when_all_refuse_that_is_reported),
-        CASE(a_name_without_addresses_is_reported),
-        CASE(it_may_be_closed_at_any_time),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

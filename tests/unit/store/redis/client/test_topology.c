@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "store/redis/client/topology.h"
+#include "test.h"
 
 #define NODES 65536
 
@@ -44,7 +45,7 @@ static const char *owner(uint16_t slot)
     return text;
 }
 
-static void slots_as_redis_7_tells_them(void **state)
+TEST("slots as redis 7 tells them")
 {
     assert_int_equal(read_slots("*3\r\n"
                                 "*4\r\n:0\r\n:5460\r\n"
@@ -64,14 +65,14 @@ static void slots_as_redis_7_tells_them(void **state)
     assert_string_equal(owner(16383), "127.0.0.1:7000");
 }
 
-static void slots_as_redis_6_tells_them(void **state)
+TEST("slots as redis 6 tells them")
 {
     assert_int_equal(
         read_slots("*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$3\r\n::1\r\n:7000\r\n$2\r\nid\r\n"), 0);
     assert_string_equal(owner(7), "::1:7000");
 }
 
-static void an_unknown_host_is_the_one_that_was_asked(void **state)
+TEST("an unknown host is the one that was asked")
 {
     static const char *const hosts[] = {"$0\r\n\r\n", "$-1\r\n", "$1\r\n?\r\n"};
     for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
@@ -82,7 +83,7 @@ static void an_unknown_host_is_the_one_that_was_asked(void **state)
     }
 }
 
-static void what_is_no_map_is_reported(void **state)
+TEST("what is no map is reported")
 {
     static const struct {
         const char *text;
@@ -125,7 +126,7 @@ static int read_many(uint32_t masters)
     return read_slots(text);
 }
 
-static void masters_have_a_bound(void **state)
+TEST("masters have a bound")
 {
     assert_int_equal(read_many(REDIS_MASTERS_MAX), 0);
     assert_int_equal(topology.count, REDIS_MASTERS_MAX);
@@ -133,7 +134,7 @@ static void masters_have_a_bound(void **state)
     assert_int_equal(read_many(REDIS_MASTERS_MAX + 1), WEIR_ERR_TOO_LARGE);
 }
 
-static void sentinels_answers(void **state)
+TEST("sentinels answers")
 {
     struct redis_host master;
     reply("*2\r\n$8\r\n10.1.2.3\r\n$4\r\n6380\r\n");
@@ -160,7 +161,7 @@ static void sentinels_answers(void **state)
     }
 }
 
-static void epochs(void **state)
+TEST("epochs")
 {
     reply(
         "*6\r\n$4\r\nname\r\n$1\r\ng\r\n$12\r\nconfig-epoch\r\n$2\r\n17\r\n$1\r\na\r\n$1\r\nb\r\n");
@@ -178,7 +179,7 @@ static void epochs(void **state)
     }
 }
 
-static void roles(void **state)
+TEST("roles")
 {
     reply("*3\r\n$6\r\nmaster\r\n:1\r\n*0\r\n");
     assert_int_equal(redis_role_read(nodes, count, &reason), 0);
@@ -195,17 +196,4 @@ static void roles(void **state)
     assert_int_equal(redis_role_read(nodes, count, &reason), WEIR_ERR_SYNTAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slots_as_redis_7_tells_them),
-        cmocka_unit_test(slots_as_redis_6_tells_them),
-        cmocka_unit_test(an_unknown_host_is_the_one_that_was_asked),
-        cmocka_unit_test(what_is_no_map_is_reported),
-        cmocka_unit_test(masters_have_a_bound),
-        cmocka_unit_test(sentinels_answers),
-        cmocka_unit_test(epochs),
-        cmocka_unit_test(roles),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "store/redis/client/url.h"
+#include "test.h"
 
 static struct redis_url url;
 static struct weir_reason reason;
@@ -20,7 +21,7 @@ static void parse(const char *text)
         fail_msg("%s: %s", text, reason.text);
 }
 
-static void one_server(void **state)
+TEST("one server")
 {
     parse("redis://127.0.0.1");
     assert_int_equal(url.kind, REDIS_SINGLE);
@@ -43,7 +44,7 @@ static void one_server(void **state)
     assert_int_equal(url.hosts[0].port, 6379);
 }
 
-static void users_and_passwords(void **state)
+TEST("users and passwords")
 {
     parse("redis://:sesame@h");
     assert_string_equal(url.user, "");
@@ -59,7 +60,7 @@ static void users_and_passwords(void **state)
     assert_string_equal(url.user, "u");
 }
 
-static void unix_sockets(void **state)
+TEST("unix sockets")
 {
     parse("unix:/run/redis/redis.sock");
     assert_int_equal(url.kind, REDIS_UNIX);
@@ -72,7 +73,7 @@ static void unix_sockets(void **state)
     assert_string_equal(url.path, "/run/s");
 }
 
-static void sentinels_and_clusters(void **state)
+TEST("sentinels and clusters")
 {
     parse("redis-sentinel://a,b:1,[::1]:2/my-group/4");
     assert_int_equal(url.kind, REDIS_SENTINEL);
@@ -96,7 +97,7 @@ static void sentinels_and_clusters(void **state)
     assert_int_equal(url.host_count, REDIS_HOSTS_MAX);
 }
 
-static void what_is_wrong_is_reported_with_its_place(void **state)
+TEST("what is wrong is reported with its place")
 {
     static const struct {
         const char *text, *reason;
@@ -166,7 +167,7 @@ static int parse_long(const char *before, size_t count, const char *after)
     return redis_url_parse(&url, text, &reason);
 }
 
-static void lengths_have_bounds(void **state)
+TEST("lengths have bounds")
 {
     static const struct {
         const char *before;
@@ -187,15 +188,4 @@ static void lengths_have_bounds(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_server),
-        cmocka_unit_test(users_and_passwords),
-        cmocka_unit_test(unix_sockets),
-        cmocka_unit_test(sentinels_and_clusters),
-        cmocka_unit_test(what_is_wrong_is_reported_with_its_place),
-        cmocka_unit_test(lengths_have_bounds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -5,6 +5,7 @@
  * go back.
  */
 #include "script_rig.h"
+#include "test.h"
 
 #include "core/bucket.h"
 #include "core/debit.h"
@@ -439,7 +440,7 @@ static void run_trace(struct traces *t, uint64_t seed, uint32_t rounds)
 }
 
 /* `SEED=5 ROUNDS=100000` runs that trace alone, of another length. */
-static void random_decisions_equal_those_of_the_table(void **state)
+TEST("random decisions equal those of the table")
 {
     struct traces *t = *state;
     const char *seed = getenv("SEED"), *rounds = getenv("ROUNDS");
@@ -474,7 +475,7 @@ static struct weir_report use(struct traces *t, const struct weir_limit *limit, 
 /* Cluster: a limit in shadow denies and is charged for it, `on_deny: charge`; then a limit in
  * another slot denies, and what was reserved is rolled back. Nothing more comes back than was
  * charged. */
-static void a_denied_charge_in_shadow_is_rolled_back_as_it_was(void **state)
+TEST("a denied charge in shadow is rolled back as it was")
 {
     struct traces *t = *state;
 
@@ -508,7 +509,7 @@ static void a_denied_charge_in_shadow_is_rolled_back_as_it_was(void **state)
 
 /* Where doubles cannot tell any more whether a fading counter leaves enough room: the microsecond
  * before a denied cost is admitted, that one, and what just fits. */
-static void the_borders_of_fading_windows_are_exact(void **state)
+TEST("the borders of fading windows are exact")
 {
     static const uint64_t rates[] = {WEIR_RATE_MAX, WEIR_RATE_MAX - 1, 3000000019, 1000003, 7};
     static const uint64_t windows[] = {366 * DAY, 365 * DAY - 120 * US, HOUR, 120 * MS};
@@ -548,7 +549,7 @@ static void the_borders_of_fading_windows_are_exact(void **state)
 
 /* Counters so large beside their window that they fade in less than a nanosecond, and those that a
  * limit with a smaller N holds only in part. */
-static void the_largest_counts_of_the_smallest_windows_are_exact(void **state)
+TEST("the largest counts of the smallest windows are exact")
 {
     static const struct weir_limit_spec smallest[] = {
         {.algorithm = WEIR_SLIDING_WINDOW, .rate = WEIR_RATE_MAX, .window_ns = MS, .segments = 100},
@@ -577,7 +578,7 @@ static void the_largest_counts_of_the_smallest_windows_are_exact(void **state)
 }
 
 /* All of it at once: many changes of the rate, each on what the one before has left. */
-static void a_changed_rate_keeps_what_was_used(void **state)
+TEST("a changed rate keeps what was used")
 {
     struct traces *t = *state;
 
@@ -609,7 +610,7 @@ static void a_changed_rate_keeps_what_was_used(void **state)
 }
 
 /* States of more than 1 KB are changed in place. */
-static void long_logs_and_many_leases_are_exact(void **state)
+TEST("long logs and many leases are exact")
 {
     static const struct weir_limit_spec longs[] = {
         {.algorithm = WEIR_SLIDING_LOG, .rate = 1000, .window_ns = 10 * SECOND},
@@ -664,7 +665,7 @@ static void long_logs_and_many_leases_are_exact(void **state)
 }
 
 /* What was made is never left without an end. */
-static void no_key_stays_for_ever(void **state)
+TEST("no key stays for ever")
 {
     struct traces *t = *state;
     struct redis_link *link = &t->rig.link;
@@ -677,16 +678,4 @@ static void no_key_stays_for_ever(void **state)
     assert_int_equal(link->nodes[0].integer, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_decisions_equal_those_of_the_table),
-        cmocka_unit_test(a_denied_charge_in_shadow_is_rolled_back_as_it_was),
-        cmocka_unit_test(the_borders_of_fading_windows_are_exact),
-        cmocka_unit_test(the_largest_counts_of_the_smallest_windows_are_exact),
-        cmocka_unit_test(a_changed_rate_keeps_what_was_used),
-        cmocka_unit_test(long_logs_and_many_leases_are_exact),
-        cmocka_unit_test(no_key_stays_for_ever),
-    };
-    return cmocka_run_group_tests(tests, open_traces, close_traces);
-}
+RUN_TESTS_WITH(open_traces, close_traces)

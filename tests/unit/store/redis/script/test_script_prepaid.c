@@ -3,6 +3,7 @@
  * decision and report for report: alone and beside other limits, grants and refunds, costs up to
  * their bounds, ends, times that go back, reservations that are rolled back. */
 #include "script_rig.h"
+#include "test.h"
 
 #include "core/prepaid.h"
 #include "store/redis/script/key.h"
@@ -184,7 +185,7 @@ static void step_time(struct gifts *g)
 }
 
 /* One decision after the other, from each of several seeds. */
-static void random_decisions_equal_those_of_the_table(void **state)
+TEST("random decisions equal those of the table")
 {
     struct gifts *g = *state;
 
@@ -218,7 +219,7 @@ static uint64_t use(struct gifts *g, unsigned key, uint64_t cost, uint8_t op, ui
     return report.remaining;
 }
 
-static void a_reservation_is_rolled_back_once(void **state)
+TEST("a reservation is rolled back once")
 {
     struct gifts *g = *state;
     struct weir_reason reason = {""};
@@ -237,7 +238,7 @@ static void a_reservation_is_rolled_back_once(void **state)
     assert_int_equal(use(g, 900, 0, WEIR_OP_PEEK, 0), 9);
 }
 
-static void it_is_never_decided_from_shares(void **state)
+TEST("it is never decided from shares")
 {
     struct gifts *g = *state;
     struct share_terms terms;
@@ -246,7 +247,7 @@ static void it_is_never_decided_from_shares(void **state)
 }
 
 /* By the server's own time: a key lives until its units end, and a reset removes it. */
-static void a_key_lives_as_long_as_its_units(void **state)
+TEST("a key lives as long as its units")
 {
     struct gifts *g = *state;
     struct one one;
@@ -270,13 +271,4 @@ static void a_key_lives_as_long_as_its_units(void **state)
     assert_int_equal(redis_link_ask(&g->rig.link, words, NULL, 2)->integer, -2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_decisions_equal_those_of_the_table),
-        cmocka_unit_test(a_reservation_is_rolled_back_once),
-        cmocka_unit_test(it_is_never_decided_from_shares),
-        cmocka_unit_test(a_key_lives_as_long_as_its_units),
-    };
-    return cmocka_run_group_tests(tests, open_gifts, close_gifts);
-}
+RUN_TESTS_WITH(open_gifts, close_gifts)

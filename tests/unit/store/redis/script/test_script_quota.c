@@ -3,6 +3,7 @@
  * and report for report: irregular periods and what lies past their end, units that come over,
  * numbers that change meanwhile, clocks that differ and go back. */
 #include "script_rig.h"
+#include "test.h"
 
 #include "store/redis/script/key.h"
 #include "store/redis/share/share.h"
@@ -240,7 +241,7 @@ static void step_time(struct quotas *q)
     }
 }
 
-static void random_decisions_equal_those_of_the_table(void **state)
+TEST("random decisions equal those of the table")
 {
     struct quotas *q = *state;
 
@@ -257,7 +258,7 @@ static void random_decisions_equal_those_of_the_table(void **state)
     assert_true(q->skewed > 1000 && q->backwards > 50 && q->several > 2000);
 }
 
-static void a_reservation_is_rolled_back_once(void **state)
+TEST("a reservation is rolled back once")
 {
     struct quotas *q = *state;
     struct weir_reason reason = {""};
@@ -281,7 +282,7 @@ static void a_reservation_is_rolled_back_once(void **state)
 
 /* --- What is not known ------------------------------------------------------------------------ */
 
-static void a_time_outside_of_what_was_sent_is_an_error(void **state)
+TEST("a time outside of what was sent is an error")
 {
     struct quotas *q = *state;
     struct weir_reason reason = {""};
@@ -303,15 +304,13 @@ static void a_time_outside_of_what_was_sent_is_an_error(void **state)
     assert_int_equal(report.remaining, 8);
 }
 
-static void periods_between_two_microseconds_are_refused(void **state)
+TEST("periods between two microseconds are refused")
 {
     const uint64_t bounds[] = {START, START + DAY, START + 2 * DAY + 1};
     struct weir_limit_spec spec = {
         .algorithm = WEIR_QUOTA, .rate = 5, .window_ns = DAY, .bounds = bounds, .bound_count = 2};
     struct weir_limit limit;
     struct weir_reason reason = {""};
-
-    (void)state;
     assert_int_equal(weir_limit_init(&limit, &spec, &reason), 0);
     assert_int_equal(redis_script_accepts(&limit, &reason), 0);
     spec.bound_count = 3;
@@ -324,7 +323,7 @@ static void periods_between_two_microseconds_are_refused(void **state)
     assert_int_equal(redis_script_accepts(&limit, &reason), WEIR_ERR_RANGE);
 }
 
-static void a_quota_is_never_decided_from_shares(void **state)
+TEST("a quota is never decided from shares")
 {
     struct quotas *q = *state;
     struct share_terms terms;
@@ -344,7 +343,7 @@ static uint64_t server_ns(struct quotas *q)
     return strtoull(nodes[1].text.data, NULL, 10) * SECOND;
 }
 
-static void a_key_expires_when_its_quota_is_fresh(void **state)
+TEST("a key expires when its quota is fresh")
 {
     struct quotas *q = *state;
     uint64_t now_ns = server_ns(q);
@@ -394,15 +393,4 @@ static void a_key_expires_when_its_quota_is_fresh(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_decisions_equal_those_of_the_table),
-        cmocka_unit_test(a_reservation_is_rolled_back_once),
-        cmocka_unit_test(a_time_outside_of_what_was_sent_is_an_error),
-        cmocka_unit_test(periods_between_two_microseconds_are_refused),
-        cmocka_unit_test(a_quota_is_never_decided_from_shares),
-        cmocka_unit_test(a_key_expires_when_its_quota_is_fresh),
-    };
-    return cmocka_run_group_tests(tests, open_quotas, close_quotas);
-}
+RUN_TESTS_WITH(open_quotas, close_quotas)

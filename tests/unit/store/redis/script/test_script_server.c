@@ -2,6 +2,7 @@
 /* The scripts and a real server: expiry, operations on states, reservations, and what goes wrong.
  */
 #include "script_rig.h"
+#include "test.h"
 
 #include "store/redis/script/key.h"
 
@@ -30,7 +31,7 @@ static const struct weir_limit_spec all[] = {
 };
 #define ALL (sizeof all / sizeof all[0])
 
-static void a_key_expires_when_its_state_is_fresh(void **state)
+TEST("a key expires when its state is fresh")
 {
     struct script_rig *rig = *state;
 
@@ -54,7 +55,7 @@ static void a_key_expires_when_its_state_is_fresh(void **state)
 
 /* The count of a sliding window that was given back leaves the one before, for one window only;
  * what is charged then has to outlive that. */
-static void a_charge_after_a_refund_outlives_the_window_before(void **state)
+TEST("a charge after a refund outlives the window before")
 {
     struct script_rig *rig = *state;
     const uint64_t year = 366 * DAY; /* so that none ends meanwhile */
@@ -120,7 +121,7 @@ static uint64_t left_of(struct script_rig *rig, const struct weir_limit *limit, 
 }
 
 /* Without the first charge the bucket would have stayed full until the second. */
-static void a_bucket_takes_back_no_more_than_it_would_have(void **state)
+TEST("a bucket takes back no more than it would have")
 {
     struct script_rig *rig = *state;
     const struct weir_limit bucket = limit_of(
@@ -134,7 +135,7 @@ static void a_bucket_takes_back_no_more_than_it_would_have(void **state)
     assert_int_equal(left_of(rig, &window, 82), 4);
 }
 
-static void a_bucket_takes_nothing_back_while_shares_are_out(void **state)
+TEST("a bucket takes nothing back while shares are out")
 {
     struct script_rig *rig = *state;
     const struct weir_limit bucket = limit_of(
@@ -162,7 +163,7 @@ static void a_bucket_takes_nothing_back_while_shares_are_out(void **state)
     redis_link_ask(&rig->link, away, away_sizes, 2);
 }
 
-static void a_short_window_is_gone_after_it(void **state)
+TEST("a short window is gone after it")
 {
     struct script_rig *rig = *state;
     struct weir_limit limit = limit_of(
@@ -187,7 +188,7 @@ static void a_short_window_is_gone_after_it(void **state)
     }
 }
 
-static void every_key_has_an_expiry_whatever_is_done(void **state)
+TEST("every key has an expiry whatever is done")
 {
     struct script_rig *rig = *state;
     struct weir_limit limits[ALL];
@@ -229,7 +230,7 @@ static void every_key_has_an_expiry_whatever_is_done(void **state)
     free(names);
 }
 
-static void leases_end_and_states_are_looked_at_and_forgotten(void **state)
+TEST("leases end and states are looked at and forgotten")
 {
     struct script_rig *rig = *state;
     struct weir_limit jobs = limit_of(
@@ -280,7 +281,7 @@ static void leases_end_and_states_are_looked_at_and_forgotten(void **state)
 }
 
 /* Every kind of state tells the same time of being fresh as its report. */
-static void a_look_says_what_the_report_said(void **state)
+TEST("a look says what the report said")
 {
     struct script_rig *rig = *state;
 
@@ -314,7 +315,7 @@ static uint64_t remaining(struct script_rig *rig, const struct weir_limit *limit
     return report.remaining;
 }
 
-static void a_reservation_is_given_back_once(void **state)
+TEST("a reservation is given back once")
 {
     struct script_rig *rig = *state;
     struct weir_reason reason;
@@ -351,7 +352,7 @@ static void a_reservation_is_given_back_once(void **state)
 }
 
 /* In a packed check the flag's bit says that there is a floor of debt. */
-static void a_debit_of_a_network_without_a_floor_is_charged(void **state)
+TEST("a debit of a network without a floor is charged")
 {
     struct script_rig *rig = *state;
 
@@ -371,7 +372,7 @@ static void a_debit_of_a_network_without_a_floor_is_charged(void **state)
     }
 }
 
-static void a_reservation_that_comes_late_is_refused(void **state)
+TEST("a reservation that comes late is refused")
 {
     struct script_rig *rig = *state;
     struct weir_limit limit =
@@ -392,7 +393,7 @@ static void a_reservation_that_comes_late_is_refused(void **state)
 }
 
 /* A decision on two good keys and a foreign one between them. */
-static void a_foreign_key_is_an_error_and_charges_nothing(void **state)
+TEST("a foreign key is an error and charges nothing")
 {
     struct script_rig *rig = *state;
     struct weir_limit limit =
@@ -424,7 +425,7 @@ static void a_foreign_key_is_an_error_and_charges_nothing(void **state)
     }
 }
 
-static void two_limits_on_one_key_are_an_error(void **state)
+TEST("two limits on one key are an error")
 {
     struct script_rig *rig = *state;
     struct weir_limit limit =
@@ -442,7 +443,7 @@ static void two_limits_on_one_key_are_an_error(void **state)
     assert_int_equal(remaining(rig, &limit, 600), 7);
 }
 
-static void out_of_memory_charges_nothing(void **state)
+TEST("out of memory charges nothing")
 {
     struct script_rig *rig = *state;
     struct weir_limit limit =
@@ -465,7 +466,7 @@ static void out_of_memory_charges_nothing(void **state)
     assert_int_equal(remaining(rig, &limit, 701), 6);
 }
 
-static void flushed_scripts_are_reported_as_such_and_charge_nothing(void **state)
+TEST("flushed scripts are reported as such and charge nothing")
 {
     struct script_rig *rig = *state;
     struct weir_limit limit =
@@ -483,7 +484,7 @@ static void flushed_scripts_are_reported_as_such_and_charge_nothing(void **state
     assert_int_equal(remaining(rig, &limit, 800), 6);
 }
 
-static void a_plain_check_reads_once_and_writes_once(void **state)
+TEST("a plain check reads once and writes once")
 {
     struct script_rig *rig = *state;
     struct weir_limit limit =
@@ -504,25 +505,4 @@ static void a_plain_check_reads_once_and_writes_once(void **state)
     free(text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_key_expires_when_its_state_is_fresh),
-        cmocka_unit_test(a_short_window_is_gone_after_it),
-        cmocka_unit_test(a_bucket_takes_back_no_more_than_it_would_have),
-        cmocka_unit_test(a_bucket_takes_nothing_back_while_shares_are_out),
-        cmocka_unit_test(a_charge_after_a_refund_outlives_the_window_before),
-        cmocka_unit_test(every_key_has_an_expiry_whatever_is_done),
-        cmocka_unit_test(leases_end_and_states_are_looked_at_and_forgotten),
-        cmocka_unit_test(a_look_says_what_the_report_said),
-        cmocka_unit_test(a_reservation_is_given_back_once),
-        cmocka_unit_test(a_debit_of_a_network_without_a_floor_is_charged),
-        cmocka_unit_test(a_reservation_that_comes_late_is_refused),
-        cmocka_unit_test(a_foreign_key_is_an_error_and_charges_nothing),
-        cmocka_unit_test(two_limits_on_one_key_are_an_error),
-        cmocka_unit_test(out_of_memory_charges_nothing),
-        cmocka_unit_test(flushed_scripts_are_reported_as_such_and_charge_nothing),
-        cmocka_unit_test(a_plain_check_reads_once_and_writes_once),
-    };
-    return cmocka_run_group_tests(tests, rig_set_up, rig_tear_down);
-}
+RUN_TESTS_WITH(rig_set_up, rig_tear_down)

@@ -30,6 +30,7 @@
 #include <cmocka.h>
 
 #include "share_walk.h"
+#include "test.h"
 
 #define TICK_NS UINT64_C(10000000)
 #define START_NS (UINT64_C(1000) * 12 * TICK_NS) /* where all windows begin */
@@ -597,7 +598,7 @@ static void walk_each(const struct plan *plans, size_t count)
 }
 
 /* clang-format off */
-static void all_regions_together_admit_the_limit(void **state)
+TEST("all regions together admit the limit")
 {
     static const struct plan plans[] = {
         {"fixed window", WINDOW(FIXED_WINDOW, 2), lends, 1, .regions = 2, .ticks = 3, .calls = 2,
@@ -617,7 +618,7 @@ static void all_regions_together_admit_the_limit(void **state)
     walk_each(plans, sizeof plans / sizeof plans[0]);
 }
 
-static void a_redis_that_forgets_admits_its_part_once_more(void **state)
+TEST("a redis that forgets admits its part once more")
 {
     static const struct plan plan = {
         "a Redis that forgets", WINDOW(FIXED_WINDOW, 2), lends, 1, .regions = 2, .ticks = 2,
@@ -626,7 +627,7 @@ static void a_redis_that_forgets_admits_its_part_once_more(void **state)
     run(&plan);
 }
 
-static void a_change_in_one_step_admits_what_moved_once_more(void **state)
+TEST("a change in one step admits what moved once more")
 {
     static const struct file floors[] = {{{3, 1}, 0}, {{2, 2}, 0}};
     static const struct file homes[] = {{{3, 1}, 0}, {{1, 3}, 1}};
@@ -640,7 +641,7 @@ static void a_change_in_one_step_admits_what_moved_once_more(void **state)
     walk_each(plans, sizeof plans / sizeof plans[0]);
 }
 
-static void a_change_in_two_steps_is_exact(void **state)
+TEST("a change in two steps is exact")
 {
     static const struct file floors[] = {{{3, 1}, 0}, {{2, 1}, 0}, {{2, 2}, 0}};
     static const struct file homes[] = {{{3, 1}, 0}, {{1, 1}, NO_HOME}, {{1, 3}, 1}};
@@ -655,14 +656,4 @@ static void a_change_in_two_steps_is_exact(void **state)
 }
 /* clang-format on */
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_regions_together_admit_the_limit),
-        cmocka_unit_test(a_redis_that_forgets_admits_its_part_once_more),
-        cmocka_unit_test(a_change_in_one_step_admits_what_moved_once_more),
-        cmocka_unit_test(a_change_in_two_steps_is_exact),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

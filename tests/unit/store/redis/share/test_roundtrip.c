@@ -7,12 +7,13 @@
 #include <cmocka.h>
 
 #include "store/redis/share/roundtrip.h"
+#include "test.h"
 
 #define MS UINT64_C(1000000)
 #define OLD SHARE_ROUNDTRIP_OLD_NS
 #define NOW (UINT64_C(3600000) * MS)
 
-static void before_the_first_answer_it_is_the_least(void **state)
+TEST("before the first answer it is the least")
 {
     const struct share_roundtrip trip = {.least_ns = 5 * MS};
 
@@ -20,7 +21,7 @@ static void before_the_first_answer_it_is_the_least(void **state)
     assert_int_equal(share_roundtrip(&trip, UINT64_MAX), 5 * MS);
 }
 
-static void the_first_counts_in_full_and_later_ones_by_an_eighth(void **state)
+TEST("the first counts in full and later ones by an eighth")
 {
     struct share_roundtrip trip = {.least_ns = MS};
 
@@ -30,7 +31,7 @@ static void the_first_counts_in_full_and_later_ones_by_an_eighth(void **state)
     assert_int_equal(share_roundtrip(&trip, NOW + 160 * MS), 90 * MS);
 }
 
-static void without_answers_it_is_halved(void **state)
+TEST("without answers it is halved")
 {
     struct share_roundtrip trip = {.least_ns = MS};
 
@@ -46,7 +47,7 @@ static void without_answers_it_is_halved(void **state)
     assert_int_equal(share_roundtrip(&trip, NOW + OLD), 45 * MS);
 }
 
-static void an_answer_at_once_is_an_answer(void **state)
+TEST("an answer at once is an answer")
 {
     struct share_roundtrip trip = {0};
 
@@ -55,7 +56,7 @@ static void an_answer_at_once_is_an_answer(void **state)
     assert_int_equal(share_roundtrip(&trip, NOW), 1);
 }
 
-static void a_clock_that_goes_back_is_of_no_effect(void **state)
+TEST("a clock that goes back is of no effect")
 {
     struct share_roundtrip trip = {.least_ns = MS};
 
@@ -65,15 +66,4 @@ static void a_clock_that_goes_back_is_of_no_effect(void **state)
     assert_int_equal(share_roundtrip(&trip, NOW - OLD), 80 * MS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(before_the_first_answer_it_is_the_least),
-        cmocka_unit_test(the_first_counts_in_full_and_later_ones_by_an_eighth),
-        cmocka_unit_test(without_answers_it_is_halved),
-        cmocka_unit_test(an_answer_at_once_is_an_answer),
-        cmocka_unit_test(a_clock_that_goes_back_is_of_no_effect),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -10,6 +10,7 @@
 
 #include "store/redis/share/share.h"
 #include "store/timer_wheel.h"
+#include "test.h"
 
 /* When shares are looked at: within a tick of 4.2 ms after they are due. */
 #define TICK_NS (UINT64_C(1) << 22)
@@ -59,7 +60,7 @@ static struct share with_portion(uint64_t amount, uint64_t life_ns)
     return share;
 }
 
-static void a_portion_ends_for_its_holder_before_it_does_for_the_server(void **state)
+TEST("a portion ends for its holder before it does for the server")
 {
     const uint64_t lives[] = {SHARE_LIFE_MIN_NS, 25 * MS, 100 * MS, SECOND};
 
@@ -75,7 +76,7 @@ static void a_portion_ends_for_its_holder_before_it_does_for_the_server(void **s
     }
 }
 
-static void units_that_were_not_admitted_go_back_into_their_portion(void **state)
+TEST("units that were not admitted go back into their portion")
 {
     struct share share = with_portion(64, SECOND);
     struct weir_lent spent;
@@ -88,7 +89,7 @@ static void units_that_were_not_admitted_go_back_into_their_portion(void **state
 }
 
 /* It is settled with the units as used, so they must not be spent again. */
-static void units_of_a_closed_portion_stay_charged(void **state)
+TEST("units of a closed portion stay charged")
 {
     struct share share = with_portion(64, SECOND);
     struct share_reply reply = given(2, 30, SECOND);
@@ -112,7 +113,7 @@ static void units_of_a_closed_portion_stay_charged(void **state)
     assert_int_equal(share_left(&share, NOW), 20);
 }
 
-static void a_far_holder_takes_larger_portions_for_longer(void **state)
+TEST("a far holder takes larger portions for longer")
 {
     const struct weir_limit_spec spec = {
         .algorithm = WEIR_FIXED_WINDOW, .rate = 1000, .window_ns = 60 * SECOND};
@@ -133,7 +134,7 @@ static void a_far_holder_takes_larger_portions_for_longer(void **state)
     assert_false(share_terms_lend(&far, &limit, UINT64_MAX));
 }
 
-static void life_counts_from_when_the_call_was_sent(void **state)
+TEST("life counts from when the call was sent")
 {
     struct share share;
     struct share_call call;
@@ -156,7 +157,7 @@ static void life_counts_from_when_the_call_was_sent(void **state)
     assert_int_equal(call.want, 0);
 }
 
-static void the_reply_to_an_earlier_call_changes_nothing(void **state)
+TEST("the reply to an earlier call changes nothing")
 {
     struct share share, before;
     struct share_call call;
@@ -174,7 +175,7 @@ static void the_reply_to_an_earlier_call_changes_nothing(void **state)
     assert_int_equal(share_left(&share, NOW), 0);
 }
 
-static void what_was_not_executed_is_settled_again(void **state)
+TEST("what was not executed is settled again")
 {
     struct share share = with_portion(64, 100 * MS);
     struct share_call call;
@@ -193,7 +194,7 @@ static void what_was_not_executed_is_settled_again(void **state)
     assert_false(share_give_back(&share, &terms, 4, NOW, &call));
 }
 
-static void what_cannot_go_back_is_forfeited(void **state)
+TEST("what cannot go back is forfeited")
 {
     struct share_terms early = terms;
     struct share share = with_portion(64, 100 * MS);
@@ -207,7 +208,7 @@ static void what_cannot_go_back_is_forfeited(void **state)
     assert_int_equal(call.forfeited, 0); /* counted once */
 }
 
-static void the_portion_that_ends_first_is_spent_first(void **state)
+TEST("the portion that ends first is spent first")
 {
     struct share share = with_portion(64, SECOND);
     struct share_call call;
@@ -226,7 +227,7 @@ static void the_portion_that_ends_first_is_spent_first(void **state)
     assert_int_equal(share_left(&share, NOW + 100 * MS), 26);
 }
 
-static void a_cost_above_both_portions_closes_the_smaller_one(void **state)
+TEST("a cost above both portions closes the smaller one")
 {
     struct share share = with_portion(64, SECOND);
     struct share_call call;
@@ -244,7 +245,7 @@ static void a_cost_above_both_portions_closes_the_smaller_one(void **state)
     assert_int_equal(share_left(&share, NOW), 40);
 }
 
-static void more_is_asked_for_at_half_or_before_the_end(void **state)
+TEST("more is asked for at half or before the end")
 {
     struct share share = with_portion(64, SECOND);
 
@@ -261,7 +262,7 @@ static void more_is_asked_for_at_half_or_before_the_end(void **state)
     assert_false(share_refills(&share, NOW + 760 * MS, MS));
 }
 
-static void a_refusal_is_believed_until_it_may_change(void **state)
+TEST("a refusal is believed until it may change")
 {
     struct share share;
     struct share_call call;
@@ -286,7 +287,7 @@ static void a_refusal_is_believed_until_it_may_change(void **state)
     assert_int_equal(share_look(&share, &terms, 9, NOW + SHARE_DRY_MAX_NS), SHARE_ASK);
 }
 
-static void where_no_portion_is_worth_giving_redis_decides(void **state)
+TEST("where no portion is worth giving redis decides")
 {
     struct share share;
     struct share_call call;
@@ -300,7 +301,7 @@ static void where_no_portion_is_worth_giving_redis_decides(void **state)
     assert_int_equal(share_look(&share, &terms, 1001, NOW + 3 * MS), SHARE_EXACT);
 }
 
-static void what_is_asked_for_goes_by_demand(void **state)
+TEST("what is asked for goes by demand")
 {
     struct share share;
     struct share_call call;
@@ -333,7 +334,7 @@ static void what_is_asked_for_goes_by_demand(void **state)
 
 #define TIMERS 50
 
-static void timers_come_when_they_are_due_or_a_little_later(void **state)
+TEST("timers come when they are due or a little later")
 {
     static struct weir_wheel wheel;
     static struct weir_timer timers[TIMERS];
@@ -368,25 +369,4 @@ static void timers_come_when_they_are_due_or_a_little_later(void **state)
     assert_true(come > 1000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_portion_ends_for_its_holder_before_it_does_for_the_server),
-        cmocka_unit_test(units_that_were_not_admitted_go_back_into_their_portion),
-        cmocka_unit_test(units_of_a_closed_portion_stay_charged),
-        cmocka_unit_test(a_far_holder_takes_larger_portions_for_longer),
-        cmocka_unit_test(life_counts_from_when_the_call_was_sent),
-        cmocka_unit_test(the_reply_to_an_earlier_call_changes_nothing),
-        cmocka_unit_test(what_was_not_executed_is_settled_again),
-        cmocka_unit_test(what_cannot_go_back_is_forfeited),
-        cmocka_unit_test(the_portion_that_ends_first_is_spent_first),
-        cmocka_unit_test(a_cost_above_both_portions_closes_the_smaller_one),
-        cmocka_unit_test(more_is_asked_for_at_half_or_before_the_end),
-        cmocka_unit_test(a_refusal_is_believed_until_it_may_change),
-        cmocka_unit_test(where_no_portion_is_worth_giving_redis_decides),
-        cmocka_unit_test(what_is_asked_for_goes_by_demand),
-        cmocka_unit_test(timers_come_when_they_are_due_or_a_little_later),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

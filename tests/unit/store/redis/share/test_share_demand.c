@@ -18,6 +18,7 @@
 #include "draw.h"
 #include "share_server.h"
 #include "store/redis/share/shares.h"
+#include "test.h"
 
 #define STEP_NS UINT64_C(100000)
 #define SECOND_NS UINT64_C(1000000000)
@@ -366,38 +367,38 @@ static void check_all(const char *name, demand_of demand, uint64_t cost, uint64_
     assert_true(good);
 }
 
-static void steady_demand_uses_the_limit(void **state)
+TEST("steady demand uses the limit")
 {
     check_all("steady", steady, 1, 970, 20);
 }
 
-static void skewed_demand_uses_the_limit(void **state)
+TEST("skewed demand uses the limit")
 {
     check_all("skewed", skewed, 1, 970, 20);
 }
 
-static void bursts_use_the_limit(void **state)
+TEST("bursts use the limit")
 {
     check_all("bursts", bursts, 1, 970, 20);
 }
 
-static void what_idle_workers_held_is_used_by_the_others(void **state)
+TEST("what idle workers held is used by the others")
 {
     check_all("leaving", leaving, 1, 970, 20);
 }
 
-static void larger_costs_use_the_limit(void **state)
+TEST("larger costs use the limit")
 {
     check_all("cost 7", steady, 7, 900, 20);
 }
 
-static void demand_below_the_limit_is_hardly_denied(void **state)
+TEST("demand below the limit is hardly denied")
 {
     check_all("modest", modest, 1, 970, 0);
 }
 
 /* From fresh, and long after the burst is used up. */
-static void demand_above_the_limit_uses_nearly_all_of_it(void **state)
+TEST("demand above the limit uses nearly all of it")
 {
     static struct world world;
     static const struct {
@@ -438,17 +439,4 @@ static void demand_above_the_limit_uses_nearly_all_of_it(void **state)
     assert_true(good);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(demand_above_the_limit_uses_nearly_all_of_it),
-        cmocka_unit_test(demand_below_the_limit_is_hardly_denied),
-        cmocka_unit_test(steady_demand_uses_the_limit),
-        cmocka_unit_test(skewed_demand_uses_the_limit),
-        cmocka_unit_test(bursts_use_the_limit),
-        cmocka_unit_test(what_idle_workers_held_is_used_by_the_others),
-        cmocka_unit_test(larger_costs_use_the_limit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -22,6 +22,7 @@
 #include <cmocka.h>
 
 #include "share_walk.h"
+#include "test.h"
 
 #define TICK_NS UINT64_C(10000000)
 #define START_NS (UINT64_C(1000) * 12 * TICK_NS) /* where all windows begin */
@@ -419,7 +420,7 @@ static void run_all(const char *name, const struct weir_limit_spec *spec,
         run(name, spec, terms, &searches[i]);
 }
 
-static void a_fixed_window_is_never_passed(void **state)
+TEST("a fixed window is never passed")
 {
     const struct weir_limit_spec spec = {
         .algorithm = WEIR_FIXED_WINDOW, .rate = 3, .window_ns = 3 * TICK_NS};
@@ -427,7 +428,7 @@ static void a_fixed_window_is_never_passed(void **state)
     run_all("fixed window", &spec, &small_terms);
 }
 
-static void a_sliding_window_is_never_passed(void **state)
+TEST("a sliding window is never passed")
 {
     const struct weir_limit_spec spec = {
         .algorithm = WEIR_SLIDING_WINDOW, .rate = 3, .window_ns = 3 * TICK_NS};
@@ -435,7 +436,7 @@ static void a_sliding_window_is_never_passed(void **state)
     run_all("sliding window", &spec, &small_terms);
 }
 
-static void segments_are_never_passed(void **state)
+TEST("segments are never passed")
 {
     const struct weir_limit_spec spec = {
         .algorithm = WEIR_SLIDING_WINDOW, .rate = 3, .window_ns = 4 * TICK_NS, .segments = 2};
@@ -443,7 +444,7 @@ static void segments_are_never_passed(void **state)
     run_all("segments", &spec, &small_terms);
 }
 
-static void a_log_is_never_passed(void **state)
+TEST("a log is never passed")
 {
     const struct weir_limit_spec spec = {
         .algorithm = WEIR_SLIDING_LOG, .rate = 3, .window_ns = 4 * TICK_NS};
@@ -451,7 +452,7 @@ static void a_log_is_never_passed(void **state)
     run_all("log", &spec, &small_terms);
 }
 
-static void a_bucket_is_never_passed(void **state)
+TEST("a bucket is never passed")
 {
     const struct weir_limit_spec spec = {
         .algorithm = WEIR_GCRA, .rate = 1, .window_ns = 2 * TICK_NS, .burst = 4};
@@ -464,15 +465,4 @@ static void a_bucket_is_never_passed(void **state)
     run_all("bucket", &spec, &terms);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_fixed_window_is_never_passed),
-        cmocka_unit_test(a_sliding_window_is_never_passed),
-        cmocka_unit_test(segments_are_never_passed),
-        cmocka_unit_test(a_log_is_never_passed),
-        cmocka_unit_test(a_bucket_is_never_passed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()

@@ -4,6 +4,7 @@
  * random trace says: that every key expires, and that no reply of another caller's is taken for
  * ours. */
 #include "script_rig.h"
+#include "test.h"
 
 #include "share_server.h"
 #include "store/redis/script/key.h"
@@ -161,7 +162,7 @@ static const struct weir_limit_spec specs[] = {
     {.algorithm = WEIR_GCRA, .rate = (UINT64_C(1) << 39) - 7, .window_ns = SECOND + US},
 };
 
-static void the_script_gives_and_takes_back_as_its_model_does(void **state)
+TEST("the script gives and takes back as its model does")
 {
     static struct pair pair;
 
@@ -209,7 +210,7 @@ static void open_pair(struct pair *pair, struct script_rig *rig, unsigned key)
     add_check(&pair->one, &pair->limit, key, 1);
 }
 
-static void every_key_of_a_share_expires(void **state)
+TEST("every key of a share expires")
 {
     static struct pair pair;
     struct share_call call;
@@ -245,7 +246,7 @@ static enum weir_verdict decide(struct pair *pair, enum weir_op op, uint64_t cos
 }
 
 /* Otherwise what is used after the reset would be given back with it. */
-static void a_portion_from_before_a_reset_gives_nothing_back(void **state)
+TEST("a portion from before a reset gives nothing back")
 {
     static struct pair pair;
     struct share_call call = {.id = 1, .holder = 7, .need = 1, .want = 60, .demand = 1};
@@ -265,7 +266,7 @@ static void a_portion_from_before_a_reset_gives_nothing_back(void **state)
     assert_int_equal(decide(&pair, WEIR_OP_PEEK, 1), WEIR_DENIED);
 }
 
-static void a_key_of_somebody_else_is_an_error_and_stays(void **state)
+TEST("a key of somebody else is an error and stays")
 {
     static struct pair pair;
     struct share_call call = {.id = 1, .holder = 7, .need = 1, .want = 1, .demand = 1};
@@ -305,7 +306,7 @@ static void put_record(struct pair *pair, unsigned byte, unsigned count)
 }
 
 /* Of a newer weir, beside this one during a rollout: no portions, and nothing is changed. */
-static void shares_of_another_form_are_refused_and_stay(void **state)
+TEST("shares of another form are refused and stay")
 {
     static struct pair pair;
     struct share_call call = {.id = 1, .holder = 7, .need = 1, .want = 9, .demand = 1};
@@ -354,7 +355,7 @@ static struct weir_bytes header(char *out, double id, double amount, double life
     return (struct weir_bytes){out, sizeof numbers};
 }
 
-static void only_replies_of_ours_are_taken(void **state)
+TEST("only replies of ours are taken")
 {
     char head[48], part[25] = {0};
     const double since = 1e12;
@@ -389,16 +390,4 @@ static void only_replies_of_ours_are_taken(void **state)
     assert_int_equal(read_as(nodes, 0), WEIR_ERR_SYNTAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_script_gives_and_takes_back_as_its_model_does),
-        cmocka_unit_test(every_key_of_a_share_expires),
-        cmocka_unit_test(a_portion_from_before_a_reset_gives_nothing_back),
-        cmocka_unit_test(a_key_of_somebody_else_is_an_error_and_stays),
-        cmocka_unit_test(shares_of_another_form_are_refused_and_stay),
-        cmocka_unit_test(only_replies_of_ours_are_taken),
-    };
-
-    return cmocka_run_group_tests(tests, rig_set_up, rig_tear_down);
-}
+RUN_TESTS_WITH(rig_set_up, rig_tear_down)

@@ -13,6 +13,7 @@
 #include "share_server.h"
 #include "store/redis/share/roundtrip.h"
 #include "store/redis/share/shares.h"
+#include "test.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)
@@ -127,7 +128,7 @@ static uint32_t warm(struct rig *rig, uint64_t key)
     return exact;
 }
 
-static void a_cold_key_is_decided_exactly_and_a_hot_one_from_its_portion(void **state)
+TEST("a cold key is decided exactly and a hot one from its portion")
 {
     struct rig *rig = new_rig();
     struct request request;
@@ -147,7 +148,7 @@ static void a_cold_key_is_decided_exactly_and_a_hot_one_from_its_portion(void **
     redis_shares_close(rig->shares);
 }
 
-static void half_a_portion_asks_for_the_next_in_the_background(void **state)
+TEST("half a portion asks for the next in the background")
 {
     struct rig *rig = new_rig();
     struct request request;
@@ -164,7 +165,7 @@ static void half_a_portion_asks_for_the_next_in_the_background(void **state)
     redis_shares_close(rig->shares);
 }
 
-static void a_key_that_comes_now_and_then_stays_cold(void **state)
+TEST("a key that comes now and then stays cold")
 {
     struct rig *rig = new_rig();
     struct request request;
@@ -177,7 +178,7 @@ static void a_key_that_comes_now_and_then_stays_cold(void **state)
     redis_shares_close(rig->shares);
 }
 
-static void several_checks_are_spent_all_or_none(void **state)
+TEST("several checks are spent all or none")
 {
     struct rig *rig = new_rig();
     struct request request;
@@ -220,7 +221,7 @@ static void several_checks_are_spent_all_or_none(void **state)
     redis_shares_close(rig->shares);
 }
 
-static void what_cannot_be_leased_is_decided_exactly(void **state)
+TEST("what cannot be leased is decided exactly")
 {
     struct rig *rig = new_rig();
     struct request request;
@@ -252,7 +253,7 @@ static void what_cannot_be_leased_is_decided_exactly(void **state)
     redis_shares_close(rig->shares);
 }
 
-static void limits_too_small_or_of_another_kind_have_no_terms(void **state)
+TEST("limits too small or of another kind have no terms")
 {
     const struct weir_limit_spec none[] = {
         {.algorithm = WEIR_CONCURRENCY, .rate = 1000, .window_ns = SECOND},
@@ -288,7 +289,7 @@ static void limits_too_small_or_of_another_kind_have_no_terms(void **state)
     }
 }
 
-static void a_denial_is_remembered_until_it_may_change(void **state)
+TEST("a denial is remembered until it may change")
 {
     struct rig *rig = new_rig();
     struct request request;
@@ -314,7 +315,7 @@ static void a_denial_is_remembered_until_it_may_change(void **state)
     redis_shares_close(rig->shares);
 }
 
-static void who_waits_comes_back_in_order_and_who_leaves_does_not(void **state)
+TEST("who waits comes back in order and who leaves does not")
 {
     struct rig *rig = new_rig();
     struct request requests[4];
@@ -337,7 +338,7 @@ static void who_waits_comes_back_in_order_and_who_leaves_does_not(void **state)
     redis_shares_close(rig->shares);
 }
 
-static void a_failed_call_hands_back_who_waited_and_its_portion_is_settled_later(void **state)
+TEST("a failed call hands back who waited and its portion is settled later")
 {
     struct rig *rig = new_rig();
     struct request request;
@@ -361,7 +362,7 @@ static void a_failed_call_hands_back_who_waited_and_its_portion_is_settled_later
     redis_shares_close(rig->shares);
 }
 
-static void a_key_whose_call_is_refused_is_decided_exactly_for_a_second(void **state)
+TEST("a key whose call is refused is decided exactly for a second")
 {
     struct rig *rig = new_rig();
     struct request request;
@@ -388,7 +389,7 @@ static void a_key_whose_call_is_refused_is_decided_exactly_for_a_second(void **s
     redis_shares_close(rig->shares);
 }
 
-static void nothing_is_asked_for_where_nobody_would_answer(void **state)
+TEST("nothing is asked for where nobody would answer")
 {
     struct rig *rig = new_rig();
     struct request request;
@@ -407,7 +408,7 @@ static void nothing_is_asked_for_where_nobody_would_answer(void **state)
     redis_shares_close(rig->shares);
 }
 
-static void idle_portions_go_back_and_the_key_is_cold_again(void **state)
+TEST("idle portions go back and the key is cold again")
 {
     struct rig *rig = new_rig();
     struct request request;
@@ -431,7 +432,7 @@ static void idle_portions_go_back_and_the_key_is_cold_again(void **state)
     redis_shares_close(rig->shares);
 }
 
-static void another_limit_begins_with_no_portion(void **state)
+TEST("another limit begins with no portion")
 {
     struct rig *rig = new_rig();
     struct request request;
@@ -449,7 +450,7 @@ static void another_limit_begins_with_no_portion(void **state)
 }
 
 /* As a reload with another hash_tag does: the state has another name then. */
-static void another_tag_begins_with_no_portion(void **state)
+TEST("another tag begins with no portion")
 {
     struct rig *rig = new_rig();
     struct request request;
@@ -465,7 +466,7 @@ static void another_tag_begins_with_no_portion(void **state)
     redis_shares_close(rig->shares);
 }
 
-static void a_full_table_gives_back_for_the_key_that_makes_room(void **state)
+TEST("a full table gives back for the key that makes room")
 {
     static struct rig rig;
     struct request request;
@@ -485,7 +486,7 @@ static void a_full_table_gives_back_for_the_key_that_makes_room(void **state)
     redis_shares_close(rig.shares);
 }
 
-static void at_the_end_everything_goes_back(void **state)
+TEST("at the end everything goes back")
 {
     struct rig *rig = new_rig();
     struct request request;
@@ -504,7 +505,7 @@ static void at_the_end_everything_goes_back(void **state)
     redis_shares_close(rig->shares);
 }
 
-static void options_out_of_range_are_refused(void **state)
+TEST("options out of range are refused")
 {
     struct redis_shares *shares;
     struct redis_shares_options options = {.holder = 0};
@@ -537,7 +538,7 @@ static void end_call(struct rig *rig, uint32_t call, uint64_t *random)
 
 /* Two keys a decision, calls that fail or are answered late, limits that change, requests that
  * leave: no key ever admits more than its portions were, and nothing stays behind. */
-static void random_use_never_spends_what_it_has_not(void **state)
+TEST("random use never spends what it has not")
 {
     static struct rig rig;
     static struct request requests[REQUESTS];
@@ -642,7 +643,7 @@ static void answer_call(struct rig *rig, uint64_t after_ns)
     assert_false(redis_shares_next(rig->shares, rig->now_ns, &call));
 }
 
-static void a_key_is_lent_after_it_was_asked_for_ahead(void **state)
+TEST("a key is lent after it was asked for ahead")
 {
     struct rig *rig = lending_rig();
     struct lending lending;
@@ -670,7 +671,7 @@ static void a_key_is_lent_after_it_was_asked_for_ahead(void **state)
     redis_shares_close(rig->shares);
 }
 
-static void a_denial_asks_once_and_waits_a_round_trip(void **state)
+TEST("a denial asks once and waits a round trip")
 {
     struct rig *rig = lending_rig();
     struct lending lending;
@@ -686,7 +687,7 @@ static void a_denial_asks_once_and_waits_a_round_trip(void **state)
     redis_shares_close(rig->shares);
 }
 
-static void nothing_is_asked_of_a_region_that_is_gone(void **state)
+TEST("no question goes to a region that is gone")
 {
     struct rig *rig = lending_rig();
     struct lending lending;
@@ -699,7 +700,7 @@ static void nothing_is_asked_of_a_region_that_is_gone(void **state)
 }
 
 /* A denial says the floor's wait then, rather than a round trip after which nothing has come. */
-static void the_wait_is_not_known_where_nothing_is_on_its_way(void **state)
+TEST("the wait is not known where nothing is on its way")
 {
     struct rig *rig = lending_rig();
     struct lending lending;
@@ -719,7 +720,7 @@ static void the_wait_is_not_known_where_nothing_is_on_its_way(void **state)
 }
 
 /* Calls that take so long make portions of a short window worthless, until that was long ago. */
-static void a_slow_answer_does_not_end_lending_for_good(void **state)
+TEST("a slow answer does not end lending for good")
 {
     struct rig *rig = lending_rig();
     struct lending lending;
@@ -737,7 +738,7 @@ static void a_slow_answer_does_not_end_lending_for_good(void **state)
     redis_shares_close(rig->shares);
 }
 
-static void lent_units_end_with_their_portion(void **state)
+TEST("lent units end with their portion")
 {
     struct rig *rig = lending_rig();
     struct lending lending;
@@ -750,7 +751,7 @@ static void lent_units_end_with_their_portion(void **state)
     redis_shares_close(rig->shares);
 }
 
-static void units_come_back_and_then_to_the_home(void **state)
+TEST("units come back and then to the home")
 {
     struct rig *rig = lending_rig();
     struct lending lending;
@@ -773,7 +774,7 @@ static void units_come_back_and_then_to_the_home(void **state)
     redis_shares_close(rig->shares);
 }
 
-static void what_cannot_be_lent_is_denied(void **state)
+TEST("what cannot be lent is denied")
 {
     struct rig *rig = lending_rig();
     struct lending lending;
@@ -787,36 +788,4 @@ static void what_cannot_be_lent_is_denied(void **state)
     redis_shares_close(rig->shares);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_key_is_lent_after_it_was_asked_for_ahead),
-        cmocka_unit_test(a_denial_asks_once_and_waits_a_round_trip),
-        cmocka_unit_test(nothing_is_asked_of_a_region_that_is_gone),
-        cmocka_unit_test(the_wait_is_not_known_where_nothing_is_on_its_way),
-        cmocka_unit_test(a_slow_answer_does_not_end_lending_for_good),
-        cmocka_unit_test(lent_units_end_with_their_portion),
-        cmocka_unit_test(units_come_back_and_then_to_the_home),
-        cmocka_unit_test(what_cannot_be_lent_is_denied),
-        cmocka_unit_test(a_cold_key_is_decided_exactly_and_a_hot_one_from_its_portion),
-        cmocka_unit_test(half_a_portion_asks_for_the_next_in_the_background),
-        cmocka_unit_test(a_key_that_comes_now_and_then_stays_cold),
-        cmocka_unit_test(several_checks_are_spent_all_or_none),
-        cmocka_unit_test(what_cannot_be_leased_is_decided_exactly),
-        cmocka_unit_test(limits_too_small_or_of_another_kind_have_no_terms),
-        cmocka_unit_test(a_denial_is_remembered_until_it_may_change),
-        cmocka_unit_test(who_waits_comes_back_in_order_and_who_leaves_does_not),
-        cmocka_unit_test(a_failed_call_hands_back_who_waited_and_its_portion_is_settled_later),
-        cmocka_unit_test(a_key_whose_call_is_refused_is_decided_exactly_for_a_second),
-        cmocka_unit_test(nothing_is_asked_for_where_nobody_would_answer),
-        cmocka_unit_test(idle_portions_go_back_and_the_key_is_cold_again),
-        cmocka_unit_test(another_limit_begins_with_no_portion),
-        cmocka_unit_test(another_tag_begins_with_no_portion),
-        cmocka_unit_test(a_full_table_gives_back_for_the_key_that_makes_room),
-        cmocka_unit_test(at_the_end_everything_goes_back),
-        cmocka_unit_test(options_out_of_range_are_refused),
-        cmocka_unit_test(random_use_never_spends_what_it_has_not),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS()
