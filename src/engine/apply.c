@@ -106,7 +106,8 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
     entry->decision.network = weir_address_network(client);
     entry->scratch.used = 0;
     entry->keeps = true;
-    entry->hooks = generation->hooks;
+    /* An operation for homes stays one when its caller is known only now. */
+    entry->hooks = generation->hooks | (entry->homes ? WEIR_HOOK_BIT(REACH) : 0);
     entry->borrow = NULL;
     entry->lending = NULL;
     entry->unaided = false;

@@ -10,9 +10,9 @@
  *   its wait is over  ──▶ late
  *
  * Each generation of rules has the hooks that its rules want, as a mask; each request has those and
- * what it met by itself (weir_entry.hooks). Requests of plain rules have none: the path of a
- * request tests one mask, and knows no feature. Hooks run in the order of the table in hook.c,
- * which is the only place that lists them. So a new hook is one there, and in the feature's folder
+ * what it met by itself (weir_entry.hooks). Requests of plain rules have none: each step of a
+ * request tests one mask, and knows no feature. Hooks run in the order of the table in hook.c. So a
+ * new hook is a line there, its number and the masks of its steps here, and in the feature's folder
  * its struct.
  *
  * hook.c is in a circle with request.h and effect/warning.h: requests run hooks, and the record of

@@ -21,6 +21,19 @@
 
 /* --- Loading ---------------------------------------------------------------------------------- */
 
+/* A text that is too long for that is not kept. */
+static int keep_text(struct weir_rules *rules, const char *text, size_t size)
+{
+    if (size == 0 || size > WEIR_RULES_TEXT_KEPT)
+        return 0;
+    rules->text = malloc(size);
+    if (!rules->text)
+        return WEIR_ERR_MEMORY;
+    memcpy(rules->text, text, size);
+    rules->text_size = size;
+    return 0;
+}
+
 int weir_rules_parse(struct weir_rules **out, const char *name, const char *folder,
                      const char *text, size_t size, struct weir_problems *problems)
 {
@@ -33,21 +46,19 @@ int weir_rules_parse(struct weir_rules **out, const char *name, const char *fold
     uint32_t deprecated = problems->deprecated;
     int err = rules_load_text(rules, name, folder, text, size, problems);
     rules->deprecated = problems->deprecated - deprecated;
+    if (err == 0)
+        err = keep_text(rules, text, size);
     if (err < 0) {
         weir_rules_unref(rules);
         return err;
     }
-    rules->text_size = size <= WEIR_RULES_TEXT_KEPT ? size : 0;
-    rules->text = rules->text_size > 0 ? malloc(size) : NULL;
-    if (rules->text)
-        memcpy(rules->text, text, size);
     *out = rules;
     return 0;
 }
 
 struct weir_bytes weir_rules_text(const struct weir_rules *rules)
 {
-    return (struct weir_bytes){rules->text, rules->text ? rules->text_size : 0};
+    return (struct weir_bytes){rules->text, rules->text_size};
 }
 
 #define CANNOT_READ "cannot read the file: "

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A service: what a feature has in the daemon for as long as a run lasts. Its folder has a file
- * `daemon.c` with one of these, and services.c lists them all; the daemon (server.c, reload.c,
- * control.c) knows them by the list alone.
+ * `daemon.c` with one of these, and services/list.c lists them all. The daemon opens, reloads and
+ * closes them by the list; some of its files (listening.c, watch.c, readiness.c) also use what a
+ * service keeps, by its own getter (own.h).
  *
  *   open ─▶ workers are opened (for_worker) ─▶ start ─▶ it serves ─▶ stop ─▶ workers are closed
  *        ─▶ close                                    tick, ready, metrics

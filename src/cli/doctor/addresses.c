@@ -168,7 +168,7 @@ static void judge_reach(struct findings *findings, const struct place *place,
 
 void addresses_judge(struct findings *findings, const struct weir_rules *rules)
 {
-    struct place places[WEIR_FRONTS_MAX];
+    struct place places[WEIR_FRONTS_MAX] = {0};
     unsigned count = places_fill(places, rules);
     bool running = answers_as_weir(&places[0]);
     for (size_t i = 0; i < count; i++) {

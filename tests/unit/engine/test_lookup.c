@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "engine/hook.h"
 #include "engine/lookup.h"
 #include "engine/pool.h"
 #include "fake_directory.h"
@@ -136,6 +137,22 @@ TEST("a decision waits until it is known who is calling")
     assert_false(weir_engine_looks(known));
     run(&s);
     assert_int_equal(s.rig.done_count, 2);
+    scene_close(&s);
+}
+
+TEST("an operation for homes stays one while its caller is looked up")
+{
+    struct scene s;
+    scene_open(&s);
+    struct weir_decision *d = take(&s, "secret", NULL, NULL);
+    assert_true(weir_engine_looks(d));
+    d->op = WEIR_OP_RESET;
+    weir_engine_reach_homes(d);
+    weir_engine_queue(s.rig.engine, d);
+    fake_directory_answer(s.directory, 0, FAKE_KNOWN, "alice", "pro");
+    assert_true(weir_entry_of(d)->hooks & WEIR_HOOK_BIT(REACH));
+    run(&s);
+    assert_int_equal(s.rig.done_count, 1);
     scene_close(&s);
 }
 

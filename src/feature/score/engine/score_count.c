@@ -12,7 +12,7 @@ static void decided(struct weir_engine *engine, struct weir_entry *entry)
 
 static bool wanted(const struct weir_rules *rules)
 {
-    return weir_rules_score(rules) != NULL;
+    return weir_rules_score(rules);
 }
 
 const struct weir_hook weir_hook_score = {.wanted = wanted, .decided = decided};

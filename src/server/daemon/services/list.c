@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see list.h: the one file that knows which features there are. */
+/* see list.h: the one list of features. */
 #include "server/daemon/services/list.h"
 
 #include "feature/adaptive/server/daemon.h"
