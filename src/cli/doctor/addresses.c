@@ -64,7 +64,7 @@ static bool answers_as_weir(const struct place *admin)
     struct weir_reason reason;
     char answer[ANSWER_MAX] = {0};
     size_t size = 0;
-    if (weir_endpoint_parse(&endpoint, admin->address, &reason) < 0 ||
+    if (!admin->address || weir_endpoint_parse(&endpoint, admin->address, &reason) < 0 ||
         endpoint.kind == WEIR_ENDPOINT_OFF)
         return false;
     int fd = connect_to(&endpoint);
@@ -174,7 +174,7 @@ void addresses_judge(struct findings *findings, const struct weir_rules *rules)
     for (size_t i = 0; i < count; i++) {
         struct weir_endpoint endpoint;
         struct weir_reason reason;
-        if (weir_endpoint_parse(&endpoint, places[i].address, &reason) < 0 ||
+        if (!places[i].address || weir_endpoint_parse(&endpoint, places[i].address, &reason) < 0 ||
             endpoint.kind == WEIR_ENDPOINT_OFF)
             continue; /* weir_server_check reports the former */
         if (endpoint.kind == WEIR_ENDPOINT_UNIX)
