@@ -159,8 +159,9 @@ static const char *read_parameter(unsigned takes, struct weir_bytes name, struct
     } else if (takes & WEIR_USE_P_ROUTE && weir_bytes_are(name, "route")) {
         query->route = value;
     } else if (takes & WEIR_USE_P_CAUSE && weir_bytes_are(name, "cause")) {
-        if (!read_word(value, weir_cause_names, WEIR_CAUSES, &word))
-            return "cause must be limit, standing, unknown, challenge, store or unreadable";
+        _Static_assert(WEIR_CAUSE_UNREADABLE == WEIR_CAUSES - 1, "it makes no denial");
+        if (!read_word(value, weir_cause_names, WEIR_CAUSE_UNREADABLE, &word))
+            return "cause must be limit, standing, unknown, challenge or store";
         query->causes |= 1u << word;
     } else if (takes & WEIR_USE_P_WAIT && weir_bytes_are(name, "wait")) {
         if (!read_number(value, WAIT_MAX_S, &query->wait_s))
