@@ -38,6 +38,8 @@ static int look_for_ring(struct weir_library_strikes *strikes, uint64_t now_ns,
                          struct weir_reason *reason)
 {
     struct weir_strike_ring *ring;
+    if (!strikes->state_file)
+        return WEIR_ERR_NOT_FOUND;
     if (strikes->ring && weir_strike_ring_kept(strikes->ring, now_ns))
         return 0;
     strikes->tried_ns = now_ns;

@@ -18,17 +18,17 @@ static double clamp(double value, double least, double most)
 }
 
 /* The mean of the first windows, then an exponential average. */
-static void average(struct weir_gradient2 *gradient, double short_ns)
+static void average(struct weir_gradient2_average *of, double short_ns)
 {
     double part;
 
-    if (gradient->windows < WEIR_GRADIENT2_WARMUP) {
-        gradient->windows++;
-        part = 1.0 / gradient->windows;
+    if (of->windows < WEIR_GRADIENT2_WARMUP) {
+        of->windows++;
+        part = 1.0 / of->windows;
     } else {
         part = 2.0 / (WEIR_GRADIENT2_LONG + 1);
     }
-    gradient->long_ns += (short_ns - gradient->long_ns) * part;
+    of->long_ns += (short_ns - of->long_ns) * part;
 }
 
 static void close_window(struct weir_gradient2 *gradient, const struct weir_gradient2_spec *spec,
@@ -36,15 +36,17 @@ static void close_window(struct weir_gradient2 *gradient, const struct weir_grad
 {
     double mean_ns = (double)gradient->latency_sum_ns / gradient->samples, slope, target;
     double short_ns = typical_ns > 0 ? (double)typical_ns : mean_ns;
+    /* A mean is compared with means: the median may differ from it for ever, without a queue. */
+    struct weir_gradient2_average *of = &gradient->averages[typical_ns > 0];
     struct weir_result most = {.in_flight = gradient->most_in_flight};
 
-    average(gradient, short_ns);
-    if (gradient->long_ns > 2 * short_ns)
-        gradient->long_ns *= 0.95;
+    average(of, short_ns);
+    if (of->long_ns > 2 * short_ns)
+        of->long_ns *= 0.95;
     gradient->window_end_ns = 0;
     if (!weir_result_in_use(&most, weir_gradient2_limit(gradient)))
         return;
-    slope = clamp(WEIR_GRADIENT2_TOLERANCE * gradient->long_ns / short_ns, 0.5, 1.0);
+    slope = clamp(WEIR_GRADIENT2_TOLERANCE * of->long_ns / short_ns, 0.5, 1.0);
     target = gradient->limit * slope + WEIR_GRADIENT2_QUEUE;
     gradient->limit =
         clamp(gradient->limit * (1 - WEIR_GRADIENT2_SMOOTHING) + target * WEIR_GRADIENT2_SMOOTHING,

@@ -11,9 +11,9 @@
  * `short` is the latency of a window of at least WEIR_GRADIENT2_SAMPLES results and one second: the
  * median over callers (key_sample.h), so that a few slow ones do not speak for all, or, where their
  * number is too small, the mean of the results, as in the original. `long` averages
- * WEIR_GRADIENT2_LONG windows. Where `long` is above twice `short`, it is lowered by 5 % a window,
- * so that a recovered backend is believed. Failures need no rule of their own: a request that times
- * out is slow.
+ * WEIR_GRADIENT2_LONG windows, of means and of medians apart. Where `long` is above twice `short`,
+ * it is lowered by 5 % a window, so that a recovered backend is believed. Failures need no rule of
+ * their own: a request that times out is slow.
  *
  * Bounds: each window multiplies the limit by no less than 1 - smoothing / 2 (0.9) and adds at most
  * smoothing * queue (0.8). So from min to max takes (max - min) / 0.8 windows of full use.
@@ -40,10 +40,14 @@ struct weir_gradient2_spec {
     uint32_t min, max; /* 1 <= min <= max <= 1,000,000 */
 };
 
+struct weir_gradient2_average {
+    double long_ns;   /* the exponential average */
+    uint32_t windows; /* that it has seen, up to the warm-up */
+};
+
 struct weir_gradient2 {
     double limit;
-    double long_ns;   /* the exponential average */
-    uint32_t windows; /* that the average has seen, up to the warm-up */
+    struct weir_gradient2_average averages[2]; /* of means, and of medians over callers */
     /* The window that is open. */
     uint64_t window_end_ns; /* 0: none is open */
     uint64_t latency_sum_ns;

@@ -33,10 +33,11 @@ static char *grow(struct weir_series_text *text, size_t size)
     size_t room = text->room;
     if (!text->bytes)
         return NULL;
-    while (room - text->size < size)
-        room *= 2;
-    if (room != text->room) {
-        char *bytes = room <= WEIR_SERIES_FILE_MAX ? realloc(text->bytes, room) : NULL;
+    while (room - text->size < size && room < WEIR_SERIES_FILE_MAX)
+        room = room < WEIR_SERIES_FILE_MAX / 2 ? 2 * room : WEIR_SERIES_FILE_MAX;
+    if (room != text->room || room - text->size < size) {
+        text->full = room - text->size < size;
+        char *bytes = text->full ? NULL : realloc(text->bytes, room);
         if (!bytes) {
             free(text->bytes);
             text->bytes = NULL;

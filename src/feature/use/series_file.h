@@ -27,8 +27,9 @@
 /* --- Making ----------------------------------------------------------------------------------- */
 
 struct weir_series_text {
-    char *bytes; /* owned; NULL: memory was missing */
+    char *bytes; /* owned; NULL: memory was missing, or it is full */
     size_t size, room;
+    bool full; /* it would be above WEIR_SERIES_FILE_MAX */
 };
 
 /* Begins: fields of the whole and of a limit. */
@@ -37,7 +38,7 @@ void weir_series_text_begin(struct weir_series_text *text, unsigned whole, unsig
  * bytes. */
 void weir_series_text_add(struct weir_series_text *text, struct weir_bytes name,
                           const struct weir_series *series, unsigned fields);
-/* Ends. False: memory was missing; nothing is owned. */
+/* Ends. False: memory was missing, or it is full; nothing is owned. */
 bool weir_series_text_end(struct weir_series_text *text);
 
 /* --- Reading ---------------------------------------------------------------------------------- */

@@ -210,6 +210,26 @@ TEST("gradient does not grow while it is not used")
     assert_int_equal(weir_gradient2_limit(&gradient), 4);
 }
 
+/* Two slow callers among ten: the mean is three times the median. Callers come and go, so that now
+ * the one is read and now the other, and nothing queues. */
+TEST("gradient does not shrink where median and mean take turns")
+{
+    struct backend backend;
+
+    start(&backend, 1000);
+    for (uint32_t i = 0; i < 900 * 20; i++) {
+        struct weir_result one = {backend.now_ns, i % 10 < 2 ? 110 * MS : 10 * MS,
+                                  weir_gradient2_limit(&backend.gradient), false};
+        double before = backend.gradient.limit;
+
+        weir_gradient2_update(&backend.gradient, &gradient_spec, &one,
+                              i / 20 / 30 % 2 == 0 ? 10 * MS : 0);
+        backend.now_ns += 50 * MS;
+        assert_true(backend.gradient.limit >= before);
+    }
+    assert_int_equal(weir_gradient2_limit(&backend.gradient), 200);
+}
+
 /* The published algorithm, written down once more without windows of its own: the same series of
  * window means has to give the same limits. */
 TEST("gradient follows the published formula")

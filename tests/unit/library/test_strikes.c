@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Penalties in a process of the library: refused without a server, counted in the state, and handed
  * over through the ring. */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -195,12 +197,38 @@ TEST_WITH(setup, teardown, "private memory has no server")
         .say = hear, .say_context = &said, .test_clock_ns = UINT64_C(1800000000000000000)};
     struct weir *weir;
     struct weir_reason reason;
+    uint64_t lost;
     assert_int_equal(weir_open(&weir, rules, &options, &reason), 0);
     assert_int_equal(said.errors, 1);
     assert_non_null(strstr(said.last, "need a state file"));
-    ask(weir, "/none", NULL, 0);
-    assert_false(answer.summary.allowed);
+    for (int i = 0; i < 5; i++) {
+        ask(weir, "/none", NULL, 0);
+        assert_false(answer.summary.allowed);
+    }
+    assert_int_equal(weir_penalties_check(weir, &lost, &reason), WEIR_ERR_UNSUPPORTED);
+    assert_int_not_equal(lost, 0);
     weir_close(weir);
+}
+
+/* A ring beside a state file of any name in the folder of the process is not its own. */
+TEST_WITH(setup, teardown, "private memory looks for no ring")
+{
+    const struct weir_options options = {.test_clock_ns = UINT64_C(1800000000000000000)};
+    struct weir *weir;
+    struct weir_strike_ring *ring;
+    struct weir_reason reason;
+    char before[PATH_MAX];
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(folder), 0);
+    assert_int_equal(weir_strike_ring_keep(&ring, "(null)", &reason), 0);
+    assert_int_equal(weir_strike_ring_beat(ring, boot_ns()), 0);
+    assert_int_equal(weir_open(&weir, rules, &options, &reason), 0);
+    for (int i = 0; i < 5; i++)
+        ask(weir, "/none", NULL, 0);
+    assert_int_equal(taken_from(ring).count, 0);
+    weir_close(weir);
+    weir_strike_ring_close(ring);
+    assert_int_equal(chdir(before), 0);
 }
 
 TEST_WITH(setup, teardown, "a move goes to the server")

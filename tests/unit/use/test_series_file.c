@@ -205,4 +205,22 @@ TEST("numbers are numbers and counts are bounded")
     close_series();
 }
 
+TEST("a file has all the room that it may have")
+{
+    struct weir_series_text text;
+    const char name[WEIR_SERIES_FILE_NAME_MAX] = {0};
+    struct weir_series *empty;
+    assert_int_equal(weir_series_open(&empty, FIELDS, 0), 0);
+    weir_series_text_begin(&text, WHOLE, FIELDS);
+    size_t last = 0;
+    while (text.bytes) {
+        last = text.size;
+        weir_series_text_add(&text, (struct weir_bytes){name, sizeof name}, empty, FIELDS);
+    }
+    assert_true(text.full);
+    assert_in_range(last, WEIR_SERIES_FILE_MAX - 2 * sizeof name, WEIR_SERIES_FILE_MAX);
+    assert_false(weir_series_text_end(&text));
+    weir_series_close(empty);
+}
+
 RUN_TESTS()

@@ -16,8 +16,8 @@
  * Each caller has the same weight, however many requests it makes (feature/adaptive/key_sample.h).
  *
  * Memory: 45 KiB a controller, 500 bytes a limit; and 350 KiB at most for the callers of each table
- * with outcomes, and of each limit of AIMD. Threads: set_rules and tick one; the rest any, under
- * one lock, which no decision takes and no reading of callers holds.
+ * with outcomes, and of each limit of AIMD or Gradient2. Threads: set_rules and tick one; the rest
+ * any, under one lock, which no decision takes and no reading of callers holds.
  */
 #ifndef WEIR_FEATURE_ADAPTIVE_SERVER_CONTROLLERS_H
 #define WEIR_FEATURE_ADAPTIVE_SERVER_CONTROLLERS_H

@@ -124,9 +124,6 @@ static bool add_scalar(struct reader *reader, const yaml_event_t *event)
         scalar.hidden = level->hidden;
         level->value_hidden = hides(reader->rules, text);
         level->value_webhook = has_word(text, "webhook") || has_word(text, "warn");
-    } else if (text.size > 3 && text.data[0] == '$' && text.data[1] == '{' &&
-               memchr(text.data, '}', text.size) == text.data + text.size - 1) {
-        scalar.hidden = false; /* only a name */
     }
     reader->scalars[reader->count++] = scalar;
     if (!keep_anchor(reader, event->data.scalar.anchor, reader->count - 1, 0))
@@ -274,7 +271,8 @@ static void put_url(struct writer *writer, struct weir_bytes text, bool webhook)
     const char *end = text.data + text.size, *stop = host;
     while (stop < end && !strchr("/?#\"' \n", *stop))
         stop++;
-    if (memmem(stop, (size_t)(end - stop), "://", 3)) { /* several: a text, not an address */
+    /* Several, or a password with such a character. */
+    if (memmem(stop, (size_t)(end - stop), "://", 3) || memchr(stop, '@', (size_t)(end - stop))) {
         put_hidden(writer, text);
         return;
     }
@@ -290,9 +288,16 @@ static void put_url(struct writer *writer, struct weir_bytes text, bool webhook)
         put(writer, rest, (size_t)(end - rest));
 }
 
+/* Where a scalar is not written as it reads, its parts are not plain: "redis:\/\/:password\x40h".
+ */
+static bool has_escapes(struct weir_bytes text)
+{
+    return text.size > 0 && text.data[0] == '"' && memchr(text.data, '\\', text.size);
+}
+
 static void put_scalar(struct writer *writer, const struct scalar *scalar, struct weir_bytes text)
 {
-    if (scalar->hidden)
+    if (scalar->hidden || (scalar->url && has_escapes(text)))
         put_hidden(writer, text);
     else if (scalar->url && memmem(text.data, text.size, "://", 3))
         put_url(writer, text, scalar->webhook);

@@ -8,7 +8,7 @@
  *     what an alias (`*name`) brings there
  *   - of a URL its user and password, its query, and of a webhook its path
  *   - comments that have such a name, because what was once a value often stays in one
- * A value that is a reference to the environment, `${NAME}`, is shown.
+ * Hidden as a whole are URLs in escaped text, and ones with an @ behind their host.
  *
  * What is no YAML is not shown at all.
  *

@@ -47,7 +47,7 @@ static void refuse_wide(struct weir_http_call *call, const struct weir_radius *r
 bool weir_standing_is_sure(struct weir_http_call *call, const struct weir_standing_value *value,
                            struct weir_bytes text, uint8_t level, const json_t *body)
 {
-    struct weir_radius radius;
+    struct weir_radius radius = {0};
     bool asks = json_is_true(json_object_get(body, "ask"));
 
     if (json_is_true(json_object_get(body, "yes")) ||

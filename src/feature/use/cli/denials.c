@@ -349,10 +349,13 @@ static void take(void *context, const struct weir_denial *denial)
 static int show_file(const struct denials_options *options)
 {
     struct weir_reason reason = {{0}};
+    struct weir_denial_reading reading = {.found = take};
+    if (options->key && !weir_asked_read(&reading.filter.key, weir_bytes_of(options->key))) {
+        cli_error("--key must be one value, or at most %d with their kinds", WEIR_ASKED_VALUES_MAX);
+        return EXIT_FAILURE;
+    }
     struct newest newest = {calloc(options->count, sizeof *newest.list), options->count, 0};
-    struct weir_denial_reading reading = {.found = take, .context = &newest};
-    if (options->key)
-        weir_asked_read(&reading.filter.key, weir_bytes_of(options->key));
+    reading.context = &newest;
     if (options->user)
         weir_asked_read_kind(&reading.filter.callers[0], weir_bytes_of("user"),
                              weir_bytes_of(options->user));

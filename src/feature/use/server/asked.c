@@ -38,7 +38,7 @@ static bool begins(struct weir_bytes text, const char *with)
 }
 
 /* The address or network in the text that keys have. */
-static void read_address(struct weir_asked *asked, struct weir_bytes value)
+static void read_address(struct weir_asked_value *one, struct weir_bytes value)
 {
     struct weir_cidr network;
     if (weir_cidr_parse(&network, value.data, value.size) < 0)
@@ -48,71 +48,35 @@ static void read_address(struct weir_asked *asked, struct weir_bytes value)
         weir_nat64_inside(&nat64, 1, &address, &network.address);
         network.bits = network.address.family == 6 ? 128 : 32;
     }
-    asked->address_size =
-        (uint8_t)rules_address_text(&network.address, network.bits, asked->address);
+    one->address_size = (uint8_t)rules_address_text(&network.address, network.bits, one->address);
 }
 
-static void read_credential(struct weir_asked *asked, struct weir_bytes value)
+static void read_credential(struct weir_asked_value *one, struct weir_bytes value)
 {
     char room[SPELLED_MAX];
     if (value.size > sizeof room)
         return;
     struct weir_bytes form = weir_credential_form(value, room);
-    asked->credential = (struct weir_shown_asked){.kind = weir_bytes_of(CREDENTIAL)};
-    rules_sha256(form, asked->credential.digest);
-    asked->credential.digest_size = sizeof asked->credential.digest;
+    one->credential = (struct weir_shown_asked){.kind = weir_bytes_of(CREDENTIAL)};
+    rules_sha256(form, one->credential.digest);
+    one->credential.digest_size = sizeof one->credential.digest;
 }
 
 /* Reads how else the value may be spelled. kind.size 0: of any. */
-static void read_spellings(struct weir_asked *asked, struct weir_bytes kind,
+static void read_spellings(struct weir_asked_value *one, struct weir_bytes kind,
                            struct weir_bytes value)
 {
     if (kind.size == 0 || begins(kind, ADDRESS))
-        read_address(asked, value);
+        read_address(one, value);
     if (kind.size == 0 || weir_bytes_are(kind, CREDENTIAL))
-        read_credential(asked, value);
+        read_credential(one, value);
 }
 
-void weir_asked_read(struct weir_asked *asked, struct weir_bytes text)
+static void read_one(struct weir_asked_value *one, struct weir_bytes kind, struct weir_bytes value)
 {
-    const struct weir_bytes none = {NULL, 0};
-    const char *equals = text.size > 0 ? memchr(text.data, '=', text.size) : NULL;
-    *asked = (struct weir_asked){.text = text};
-    read_value(text, none, &asked->any, &asked->any_digest);
-    if (equals && equals > text.data) {
-        struct weir_bytes kind = {text.data, (size_t)(equals - text.data)};
-        read_value((struct weir_bytes){equals + 1, text.size - kind.size - 1}, kind,
-                   &asked->of_kind, &asked->kind_digest);
-        read_spellings(asked, kind, asked->of_kind.value);
-    } else {
-        read_spellings(asked, none, text);
-    }
-}
-
-void weir_asked_read_kind(struct weir_asked *asked, struct weir_bytes kind, struct weir_bytes value)
-{
-    *asked = (struct weir_asked){.text = value};
-    read_value(value, kind, &asked->of_kind, &asked->kind_digest);
-    read_spellings(asked, kind, value);
-}
-
-static bool find_spelling(const struct weir_asked *asked, struct weir_bytes packed,
-                          struct weir_shown *found)
-{
-    const struct weir_shown_asked address = {.kind = weir_bytes_of(ADDRESS),
-                                             .value = {asked->address, asked->address_size}};
-    return (asked->address_size > 0 && weir_shown_find(packed, &address, found)) ||
-           (asked->credential.digest_size > 0 &&
-            weir_shown_find(packed, &asked->credential, found));
-}
-
-bool weir_asked_find(const struct weir_asked *asked, struct weir_bytes packed,
-                     struct weir_shown *found)
-{
-    return (asked->of_kind.kind.size > 0 && weir_shown_find(packed, &asked->of_kind, found)) ||
-           (asked->kind_digest.digest_size > 0 &&
-            weir_shown_find(packed, &asked->kind_digest, found)) ||
-           find_spelling(asked, packed, found);
+    *one = (struct weir_asked_value){.address_size = 0};
+    read_value(value, kind, &one->real, &one->digest);
+    read_spellings(one, kind, value);
 }
 
 /* Takes "kind=value" off a text; the value ends before ",kind=", or with the text. */
@@ -138,20 +102,73 @@ static bool take_part(struct weir_bytes *rest, struct weir_bytes *kind, struct w
     return true;
 }
 
-/* Whether the list has each of several values: "user=ann,client.ip=192.0.2.1". */
-static bool has_each(struct weir_bytes text, struct weir_bytes packed)
+/* Several values: "user=ann,client.ip=192.0.2.1". False: they are too many. */
+static bool read_each(struct weir_asked *asked)
 {
-    struct weir_bytes kind, value;
-    struct weir_shown found;
+    struct weir_bytes rest = asked->text, kind, value;
     unsigned count = 0;
-    while (take_part(&text, &kind, &value)) {
-        struct weir_asked one;
-        weir_asked_read_kind(&one, kind, value);
-        if (kind.size == 0 || !weir_asked_find(&one, packed, &found))
+    while (take_part(&rest, &kind, &value)) {
+        if (kind.size == 0)
+            return true;
+        if (count == WEIR_ASKED_VALUES_MAX)
             return false;
-        count++;
+        read_one(&asked->each[count++], kind, value);
     }
-    return count > 1;
+    asked->each_count = (uint8_t)(count > 1 ? count : 0);
+    return true;
+}
+
+bool weir_asked_read(struct weir_asked *asked, struct weir_bytes text)
+{
+    const struct weir_bytes none = {NULL, 0};
+    const char *equals = text.size > 0 ? memchr(text.data, '=', text.size) : NULL;
+    *asked = (struct weir_asked){.text = text};
+    read_value(text, none, &asked->any, &asked->any_digest);
+    if (equals && equals > text.data) {
+        struct weir_bytes kind = {text.data, (size_t)(equals - text.data)};
+        read_one(&asked->one, kind, (struct weir_bytes){equals + 1, text.size - kind.size - 1});
+        return read_each(asked);
+    }
+    read_spellings(&asked->one, none, text);
+    return true;
+}
+
+void weir_asked_read_kind(struct weir_asked *asked, struct weir_bytes kind, struct weir_bytes value)
+{
+    *asked = (struct weir_asked){.text = value};
+    read_one(&asked->one, kind, value);
+}
+
+static bool find_spelling(const struct weir_asked_value *one, struct weir_bytes packed,
+                          struct weir_shown *found)
+{
+    const struct weir_shown_asked address = {.kind = weir_bytes_of(ADDRESS),
+                                             .value = {one->address, one->address_size}};
+    return (one->address_size > 0 && weir_shown_find(packed, &address, found)) ||
+           (one->credential.digest_size > 0 && weir_shown_find(packed, &one->credential, found));
+}
+
+static bool find_one(const struct weir_asked_value *one, struct weir_bytes packed,
+                     struct weir_shown *found)
+{
+    return (one->real.kind.size > 0 && weir_shown_find(packed, &one->real, found)) ||
+           (one->digest.digest_size > 0 && weir_shown_find(packed, &one->digest, found)) ||
+           find_spelling(one, packed, found);
+}
+
+bool weir_asked_find(const struct weir_asked *asked, struct weir_bytes packed,
+                     struct weir_shown *found)
+{
+    return find_one(&asked->one, packed, found);
+}
+
+static bool has_each(const struct weir_asked *asked, struct weir_bytes packed)
+{
+    struct weir_shown found;
+    for (unsigned i = 0; i < asked->each_count; i++)
+        if (!find_one(&asked->each[i], packed, &found))
+            return false;
+    return asked->each_count > 0;
 }
 
 bool weir_asked_has(const struct weir_asked *asked, struct weir_bytes packed)
@@ -167,5 +184,5 @@ bool weir_asked_has(const struct weir_asked *asked, struct weir_bytes packed)
     if (!asked->any.value.data || asked->text.size == 0)
         return false;
     struct weir_bytes shown = {text, weir_shown_text(packed, text)};
-    return weir_bytes_equal(shown, asked->text) || has_each(asked->text, packed);
+    return weir_bytes_equal(shown, asked->text) || has_each(asked, packed);
 }

@@ -18,18 +18,28 @@
 #include "core/text/address.h"
 #include "core/text/shown.h"
 
-struct weir_asked {
-    struct weir_bytes text; /* borrowed; data == NULL: anybody */
-    struct weir_shown_asked any, of_kind;
-    struct weir_shown_asked any_digest, kind_digest; /* digest_size 0: it has none */
-    /* Other spellings of the value. */
-    struct weir_shown_asked credential; /* by its digest; digest_size 0: it is none */
+#define WEIR_ASKED_VALUES_MAX 8 /* of "kind=value,kind=value" */
+
+/* A value of one kind, however it may be spelled. */
+struct weir_asked_value {
+    struct weir_shown_asked real, digest;
+    struct weir_shown_asked credential; /* by its digest */
     char address[WEIR_ADDRESS_TEXT_MAX];
-    uint8_t address_size; /* 0: it is none */
+    uint8_t address_size; /* 0: it is none; and so with digest_size above */
 };
 
-/* Reads a text, which is borrowed. */
-void weir_asked_read(struct weir_asked *asked, struct weir_bytes text);
+struct weir_asked {
+    struct weir_bytes text; /* borrowed; data == NULL: anybody */
+    struct weir_shown_asked any, any_digest;
+    struct weir_asked_value one;
+    struct weir_asked_value each[WEIR_ASKED_VALUES_MAX]; /* all of them */
+    uint8_t each_count;                                  /* 0: it is not several */
+};
+
+/* Reads a text, which is borrowed. False: it has more than WEIR_ASKED_VALUES_MAX values with kinds;
+ * then it is read as one value. */
+bool weir_asked_read(struct weir_asked *asked, struct weir_bytes text)
+    __attribute__((warn_unused_result));
 /* The value of one kind, both borrowed: real or as "sha256:…". */
 void weir_asked_read_kind(struct weir_asked *asked, struct weir_bytes kind,
                           struct weir_bytes value);

@@ -329,19 +329,17 @@ static void near_handle(struct weir_http_call *call)
 }
 
 /* Adds the counts of a window to what is known of the keys. */
-static void key_window(struct weir_use_service *use, enum weir_window window, struct weir_bytes key,
-                       uint64_t now_ns, json_t *known)
+static void key_window(struct weir_use_service *use, enum weir_window window,
+                       const struct weir_asked *asked, uint64_t now_ns, json_t *known)
 {
     uint32_t count;
-    struct weir_asked asked;
     struct item *items = read_keys(use, window, (struct weir_bytes){NULL, 0}, now_ns, &count);
-    weir_asked_read(&asked, key);
     if (items)
         sort_items(use, items, count, WEIR_USE_BY_REQUESTS, now_ns);
     for (uint32_t i = 0; items && i < count; i++) {
         char id[33]; /* a name within this answer only */
         const struct weir_heavy_entry *entry = &items[i].entry;
-        if (!weir_asked_has(&asked, (struct weir_bytes){entry->text, entry->text_size}))
+        if (!weir_asked_has(asked, (struct weir_bytes){entry->text, entry->text_size}))
             continue;
         *weir_hex_write64(weir_hex_write64(id, entry->hash[0]), entry->hash[1]) = 0;
         json_t *json = json_object_get(known, id);
@@ -367,24 +365,24 @@ static void key_handle(struct weir_http_call *call)
     struct weir_use_query query = {.count = DENIALS_SHOWN};
     const char *name;
     json_t *json, *known = json_object(), *limits = json_array();
-    if (!weir_use_query_read(call, WEIR_USE_P_KEY | WEIR_USE_P_COUNT, now_ns, &query) ||
-        !query.key.data) {
+    bool fine = weir_use_query_read(call, WEIR_USE_P_KEY | WEIR_USE_P_COUNT, now_ns, &query);
+    if (!fine || !query.key.data) {
         json_decref(known);
         json_decref(limits);
-        if (!query.key.data)
+        if (fine)
             weir_http_problem(call, WEIR_HTTP_400, NULL,
                               "key is missing: the text of a key, or one value of it");
         return;
     }
+    const struct weir_denial_filter filter = weir_use_query_filter(&query);
     weir_use_collect(use, now_ns);
     for (int window = WEIR_WINDOWS - 1; window >= 0; window--)
-        key_window(use, (enum weir_window)window, query.key, now_ns, known);
+        key_window(use, (enum weir_window)window, &filter.key, now_ns, known);
     json_object_foreach(known, name, json)
     {
         json_array_append(limits, json);
     }
     json_decref(known);
-    const struct weir_denial_filter filter = weir_use_query_filter(&query);
     weir_admin_reply_json(call,
                           json_pack("{s:o, s:o, s:o}", "key",
                                     text_json(query.key.data, query.key.size), "limits", limits,

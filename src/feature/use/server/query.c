@@ -74,7 +74,7 @@ struct weir_denial_filter weir_use_query_filter(const struct weir_use_query *que
                                         .since_ns = query->since_ns,
                                         .until_ns = query->until_ns};
     if (query->key.data)
-        weir_asked_read(&filter.key, query->key);
+        (void)!weir_asked_read(&filter.key, query->key); /* it was read before: read_key */
     for (unsigned i = 0; i < WEIR_DENIAL_CALLERS; i++)
         if (query->callers[i].data)
             weir_asked_read_kind(&filter.callers[i], weir_bytes_of(caller_kinds[i]),
@@ -100,6 +100,14 @@ static bool read_fields(struct weir_bytes text, uint32_t *fields)
     return *fields != 0;
 }
 
+/* Whom to look for is refused here, where it costs a reading and not a search. */
+static bool read_key(struct weir_bytes text, struct weir_bytes *key)
+{
+    struct weir_asked asked;
+    *key = text;
+    return weir_asked_read(&asked, text);
+}
+
 /* Reads one parameter. Returns what was wrong with it, or NULL. */
 static const char *read_parameter(unsigned takes, struct weir_bytes name, struct weir_bytes value,
                                   uint64_t now_ns, struct weir_use_query *query)
@@ -110,7 +118,8 @@ static const char *read_parameter(unsigned takes, struct weir_bytes name, struct
     if (takes & WEIR_USE_P_LIMIT && weir_bytes_are(name, "limit")) {
         query->limit = value;
     } else if (takes & WEIR_USE_P_KEY && weir_bytes_are(name, "key")) {
-        query->key = value;
+        if (!read_key(value, &query->key))
+            return "key must be one value, or at most 8 with their kinds";
     } else if (takes & WEIR_USE_P_CALLER && read_word(name, callers, WEIR_DENIAL_CALLERS, &word)) {
         query->callers[word] = value;
     } else if (takes & WEIR_USE_P_KIND && weir_bytes_are(name, "kind")) {
@@ -150,8 +159,9 @@ static const char *read_parameter(unsigned takes, struct weir_bytes name, struct
     } else if (takes & WEIR_USE_P_ROUTE && weir_bytes_are(name, "route")) {
         query->route = value;
     } else if (takes & WEIR_USE_P_CAUSE && weir_bytes_are(name, "cause")) {
-        if (!read_word(value, weir_cause_names, WEIR_CAUSES, &word))
-            return "cause must be limit, standing, unknown, challenge, store or unreadable";
+        _Static_assert(WEIR_CAUSE_UNREADABLE == WEIR_CAUSES - 1, "it makes no denial");
+        if (!read_word(value, weir_cause_names, WEIR_CAUSE_UNREADABLE, &word))
+            return "cause must be limit, standing, unknown, challenge or store";
         query->causes |= 1u << word;
     } else if (takes & WEIR_USE_P_WAIT && weir_bytes_are(name, "wait")) {
         if (!read_number(value, WAIT_MAX_S, &query->wait_s))

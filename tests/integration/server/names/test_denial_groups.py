@@ -9,6 +9,7 @@ from daemon.weir import Weir, rules_of
 
 LIMITS = [{"name": "api", "match": {"path": "/api/**"}, "key": ["user"], "rate": "2/day"},
           {"name": "login", "match": {"path": "/login"}, "key": ["client.ip"], "rate": "1/day"}]
+NINE = ",".join(f"k{i}=v" for i in range(9))
 
 
 def start(folder, **parts):
@@ -125,8 +126,10 @@ def test_pages_have_each_denial_once(tmp_path):
                 seen += [one["id"] for one in page]
                 before = f"&before={seen[-1]}"
             assert seen == sorted(set(seen), reverse=True) and len(seen) == 25
-            for wrong in ("before=0", "before=x", "cause=nope", "route=%zz"):
+            for wrong in ("before=0", "before=x", "cause=nope", "cause=unreadable", "route=%zz", f"key={NINE}"):
                 assert client.request("GET", f"/v1/denials?{wrong}").status == 400, wrong
+            assert client.request("GET", f"/v1/use/key?key={NINE}").status == 400
+            assert client.request("GET", "/v1/use/key?count=x").status == 400  # one answer, not two
             assert client.request("GET", "/v1/denials/nothing").status == 404
 
 

@@ -43,9 +43,14 @@ TEST("values of secret names are hidden")
     assert_shown("Secret: [a, {b: c}]", "Secret: [(hidden), {(hidden): (hidden)}]");
     assert_shown("token:\n", "token:(hidden)\n");
     assert_shown("a: token\n", "a: token\n");
-    assert_shown("token: ${TOKEN}\n", "token: ${TOKEN}\n");
-    assert_shown("token: ${TOKEN}x\n", "token: (hidden)\n");
     assert_shown("- token\n- {token: x}\n", "- token\n- {token: (hidden)}\n");
+}
+
+TEST("what looks like a variable is a secret where secrets are not expanded")
+{
+    assert_shown("token: ${TOKEN}\n", "token: (hidden)\n");
+    assert_shown("{password: '${pa55}', a: \"${A}\"}", "{password: (hidden), a: \"${A}\"}");
+    assert_shown("secret:\n- a: ${B}\n", "secret:\n- (hidden): (hidden)\n");
 }
 
 TEST("lines stay where they are")
@@ -69,6 +74,16 @@ TEST("of urls only the place is shown")
     assert_shown("a: 'http://h/x'\n", "a: 'http://h/x'\n");
     assert_shown("webhooks: [{url: https://h/T0/B1}]\n", "webhooks: [{url: https://h(hidden)}]\n");
     assert_shown("a: http://h/x http://u:p@h\n", "a: (hidden)\n");
+}
+
+TEST("urls whose parts are not plain are hidden as a whole")
+{
+    assert_shown("a: \"redis:\\/\\/:pw@h\"\n", "a: (hidden)\n");
+    assert_shown("a: \"redis://u:pw\\x40h\"\n", "a: (hidden)\n");
+    assert_shown("a: \"redis:\\\n  //:pw@h\"\nb: c\n", "a: (hidden)\n\nb: c\n");
+    assert_shown("a: 'redis://u:p''w@h'\n", "a: (hidden)\n");
+    assert_shown("a: redis://u:p/w@h\n", "a: (hidden)\n");
+    assert_shown("a: \"b\\nc\"\n", "a: \"b\\nc\"\n");
 }
 
 TEST("an alias in a secret place hides what it stands for")

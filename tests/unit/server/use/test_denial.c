@@ -125,7 +125,7 @@ static bool matches(const char *key, const char *limit, uint64_t since_ns, uint6
     struct weir_denial denial = example();
     struct weir_denial_filter filter = {.since_ns = since_ns, .until_ns = until_ns};
     if (key)
-        weir_asked_read(&filter.key, weir_bytes_of(key));
+        assert_true(weir_asked_read(&filter.key, weir_bytes_of(key)));
     if (limit)
         filter.limit = weir_bytes_of(limit);
     return weir_denial_matches(&denial, &filter);
@@ -136,6 +136,8 @@ TEST("filters hold together")
     const uint64_t time_ns = example().time_ns;
     assert_true(matches(NULL, NULL, 0, 0));
     assert_true(matches("user=ann,client.ip=10.0.0.1", "search", time_ns, time_ns));
+    assert_true(matches("client.ip=10.0.0.1,user=ann", NULL, 0, 0));
+    assert_false(matches("user=ann,client.ip=10.0.0.2", NULL, 0, 0));
     assert_true(matches("ann", NULL, 0, 0));
     assert_true(matches("10.0.0.1", NULL, 0, 0));
     assert_true(matches("user=ann", NULL, 0, 0));
@@ -149,6 +151,18 @@ TEST("filters hold together")
     assert_false(matches(NULL, "searc", 0, 0));
     assert_false(matches(NULL, NULL, time_ns + 1, 0));
     assert_false(matches(NULL, NULL, 0, time_ns - 1));
+}
+
+TEST("of a search for several values each is read once, and nine are refused")
+{
+    struct weir_asked asked;
+    assert_true(weir_asked_read(&asked, weir_bytes_of("a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,9")));
+    assert_int_equal(asked.each_count, 8);
+    assert_false(weir_asked_read(&asked, weir_bytes_of("a=1,b=2,c=3,d=4,e=5,f=6,g=7,h=8,i=9")));
+    assert_int_equal(asked.each_count, 0);
+    assert_true(weir_asked_read(&asked, weir_bytes_of("a=1,2,3,4,5,6,7,8,9")));
+    assert_int_equal(asked.each_count, 0);
+    assert_true(weir_asked_read(&asked, weir_bytes_of("a=1,b=2,=3")));
 }
 
 RUN_TESTS()

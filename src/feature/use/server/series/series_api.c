@@ -88,7 +88,7 @@ static void series_handle(struct weir_http_call *call)
                               .fields = query.fields};
     json_t *answer =
         json_pack("{s:I, s:I, s:I}", "resolution_s", (json_int_t)resolution_s, "from_s",
-                  (json_int_t)(span.from * resolution_s), "count", (json_int_t)count);
+                  (json_int_t)span.from * (json_int_t)resolution_s, "count", (json_int_t)count);
     if (all)
         json_object_set_new(answer, "limits", all_json(use, &span));
     else if (limit)

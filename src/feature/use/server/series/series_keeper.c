@@ -26,6 +26,7 @@ struct weir_series_keeper {
     char *path, *new_path;
     uint64_t minute, said_s; /* the main thread's: when it wrote, and when it last said an error */
     int said;                /* which; 0: none */
+    int unmade;              /* likewise: errno of the last that could not be made; 0: it was */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t more, ended;
@@ -255,7 +256,10 @@ static void hand_over(struct weir_use_service *use, bool last)
     pthread_mutex_lock(&keeper->lock);
     bool idle = (last || !keeper->busy) && !keeper->next.bytes;
     pthread_mutex_unlock(&keeper->lock);
-    if (!idle || !make_text(use, &text))
+    if (!idle)
+        return;
+    keeper->unmade = make_text(use, &text) ? 0 : text.full ? EFBIG : ENOMEM;
+    if (keeper->unmade != 0)
         return;
     pthread_mutex_lock(&keeper->lock);
     keeper->next = text;
@@ -269,7 +273,7 @@ void weir_series_keeper_tick(struct weir_use_service *use, uint64_t now_s)
     if (!keeper || now_s / 60 == keeper->minute)
         return;
     pthread_mutex_lock(&keeper->lock);
-    int failed = keeper->busy ? EBUSY : keeper->failed;
+    int failed = keeper->unmade ? keeper->unmade : keeper->busy ? EBUSY : keeper->failed;
     pthread_mutex_unlock(&keeper->lock);
     if (failed != 0 && (failed != keeper->said || now_s - keeper->said_s >= SAY_AGAIN_S)) {
         say_failed(use, failed);
@@ -296,7 +300,7 @@ void weir_series_keeper_stop(struct weir_use_service *use)
     while (!keeper->gone && err == 0)
         err = pthread_cond_timedwait(&keeper->ended, &keeper->lock, &then);
     bool gone = keeper->gone;
-    int failed = gone ? keeper->failed : EBUSY;
+    int failed = !gone ? EBUSY : keeper->unmade ? keeper->unmade : keeper->failed;
     pthread_mutex_unlock(&keeper->lock);
     if (failed != 0)
         say_failed(use, failed);
