@@ -168,14 +168,17 @@ struct weir_client_request {
     /* With on_head the answer is a stream: on_head is called when its fields have come, and each
      * piece of the body goes to on_body as it arrives. From then on there is no other try, the
      * times bound only how long no byte comes (try_ns; time_ns no more), and the request counts for
-     * host_concurrency, but keeps no other one waiting. An answer that breaks off ends as
+     * concurrency and host_concurrency until its end: as many open streams keep all others waiting.
+     * Below these bounds it keeps no other one waiting. An answer that breaks off ends as
      * WEIR_CLIENT_GAVE_UP, and one that falls silent as WEIR_CLIENT_TIMEOUT. Not called where the
      * last answer has a status that is retried (such as 429) or there is none: on_done then has all
      * of it. Returns false to refuse the answer. */
     bool (*on_head)(void *context, const struct weir_client_head *head);
     /* With on_head: so many bytes may be handed to on_body before weir_client_consumed gives them
      * back; at this bound the transfer pauses, also for the server. A piece is handed over whole:
-     * it may pass the bound by WEIR_CLIENT_PIECE_MOST. 0: no bound. */
+     * it may pass the bound by WEIR_CLIENT_PIECE_MOST. Pieces of fewer than 512 bytes count as
+     * 512 until fewer bytes are left than pieces: give back all that was taken when nothing is left
+     * to take. 0: no bound. */
     uint64_t body_window;
 };
 

@@ -171,10 +171,14 @@ static void end_overdue(struct weir_client *client, struct weir_client_job *job,
     uint64_t when = weir_host_when(host, WEIR_CLIENT_UNKNOWN, UINT64_MAX, now_ns);
     weir_knowledge_unlock(client->knowledge);
 
+    const char *full = when > now_ns ? NULL : weir_queue_full(&client->queue, job);
+    char reason[WEIR_REASON_MAX];
+
+    snprintf(reason, sizeof reason, "the request's time ended while it waited%s%s",
+             full ? ": as many are in flight, streams included, as allows " : "", full ? full : "");
     weir_queue_remove(&client->queue, job);
     job->wait_ns = when > now_ns ? when - now_ns : 0;
-    end_job(client, job, when > now_ns ? WEIR_CLIENT_LIMITED : WEIR_CLIENT_TIMEOUT, 0,
-            "the request's time ended while it waited");
+    end_job(client, job, when > now_ns ? WEIR_CLIENT_LIMITED : WEIR_CLIENT_TIMEOUT, 0, reason);
 }
 
 /* Tries. */
@@ -256,6 +260,8 @@ static uint64_t stated_wait(const struct weir_client_job *job, int status, uint6
 
 static void end_try(struct weir_client *client, struct weir_client_job *job, CURLcode code)
 {
+    if (code == CURLE_OK && !weir_transfer_begin(job))
+        code = CURLE_WRITE_ERROR;
     uint64_t now_ns = weir_client_now();
     int status = weir_transfer_status(job, code);
     const char *error = weir_transfer_error(job, code);
@@ -269,7 +275,9 @@ static void end_try(struct weir_client *client, struct weir_client_job *job, CUR
     if (job->too_large || job->body_refused)
         curl_easy_getinfo(job->curl, CURLINFO_RESPONSE_CODE, &answered);
     weir_queue_end(&client->queue, job, answered > 0 ? (int)answered : status, now_ns);
-    bool learned = job->stream.open && (status > 0 || answered > 0);
+    /* Silence after a head is no failure: events are rare. */
+    bool learned =
+        job->stream.open && (status > 0 || answered > 0 || code == CURLE_OPERATION_TIMEDOUT);
     bool budget = !learned && learn(client, job, answered > 0 ? (int)answered : status, now_ns);
     struct weir_retry_case one = {.status = status,
                                   .transient = weir_transfer_transient(job, code),
@@ -591,6 +599,21 @@ void weir_client_close(struct weir_client *client)
 
 /* Requests. */
 
+/* With the mutex. */
+static bool make_cancel_room(struct weir_client *client, size_t most)
+{
+    size_t room = most < 16 ? 16 : most * 2;
+
+    if (most <= client->cancelled_room)
+        return true;
+    uint64_t *grown = realloc(client->cancelled, room * sizeof *grown);
+    if (!grown)
+        return false;
+    client->cancelled = grown;
+    client->cancelled_room = room;
+    return true;
+}
+
 static int submit(struct weir_client *client, const struct weir_client_request *request,
                   struct weir_waiter *waiter, uint64_t *id)
 {
@@ -613,6 +636,9 @@ static int submit(struct weir_client *client, const struct weir_client_request *
         error = WEIR_ERR_CANCELLED;
     else if (client->jobs >= client->options.queue_most)
         error = WEIR_ERR_FULL;
+    else if (!make_cancel_room(client,
+                               (size_t)client->jobs + 1)) /* an open stream has no deadline */
+        error = WEIR_ERR_MEMORY;
     if (error == 0) {
         client->jobs++;
         job->id = ++client->last_id;
@@ -660,19 +686,24 @@ int weir_client_fetch(struct weir_client *client, const struct weir_client_reque
 void weir_client_cancel(struct weir_client *client, uint64_t id)
 {
     pthread_mutex_lock(&client->mutex);
-    if (client->cancelled_count == client->cancelled_room) {
-        size_t room = client->cancelled_room > 0 ? client->cancelled_room * 2 : 16;
-        uint64_t *grown = realloc(client->cancelled, room * sizeof *grown);
-        if (grown) {
-            client->cancelled = grown;
-            client->cancelled_room = room;
-        }
-    }
-    /* Without memory the request ends by itself, at its deadline. */
-    if (id > 0 && client->cancelled_count < client->cancelled_room)
+    /* There is room for each request, since its submission; without memory, not for repeats. */
+    if (id > 0 && make_cancel_room(client, client->cancelled_count + 1))
         client->cancelled[client->cancelled_count++] = id;
     pthread_mutex_unlock(&client->mutex);
     curl_multi_wakeup(client->multi);
+}
+
+/* With the mutex. */
+static bool grow_consumed(struct weir_client *client)
+{
+    size_t room = client->consumed_room > 0 ? client->consumed_room * 2 : 16;
+    struct weir_consumed *grown = realloc(client->consumed, room * sizeof *grown);
+
+    if (!grown)
+        return false;
+    client->consumed = grown;
+    client->consumed_room = room;
+    return true;
 }
 
 int weir_client_consumed(struct weir_client *client, uint64_t id, uint64_t bytes)
@@ -681,19 +712,12 @@ int weir_client_consumed(struct weir_client *client, uint64_t id, uint64_t bytes
 
     pthread_mutex_lock(&client->mutex);
     size_t count = client->consumed_count;
-    if (count > 0 && client->consumed[count - 1].id == id) {
+    if (count > 0 && client->consumed[count - 1].id == id)
         client->consumed[count - 1].bytes += bytes;
-    } else {
-        if (count == client->consumed_room) {
-            size_t room = count > 0 ? count * 2 : 16;
-            struct weir_consumed *grown = realloc(client->consumed, room * sizeof *grown);
-            client->consumed = grown ? grown : client->consumed;
-            client->consumed_room = grown ? room : count;
-            error = grown ? 0 : WEIR_ERR_MEMORY;
-        }
-        if (error == 0)
-            client->consumed[client->consumed_count++] = (struct weir_consumed){id, bytes};
-    }
+    else if (count == client->consumed_room && !grow_consumed(client))
+        error = WEIR_ERR_MEMORY;
+    else
+        client->consumed[client->consumed_count++] = (struct weir_consumed){id, bytes};
     pthread_mutex_unlock(&client->mutex);
     if (error == 0)
         curl_multi_wakeup(client->multi);

@@ -119,6 +119,9 @@ static int copy_headers(struct weir_client_job *job, const struct weir_client_re
 
     if (request->header_count > WEIR_JOB_HEADERS_MAX)
         return WEIR_ERR_SYNTAX;
+    /* To a 417, libcurl would repeat a request that waits for a 100: its head was handed on. */
+    if (request->on_head && !add_header(job, "Expect:"))
+        return WEIR_ERR_MEMORY;
     for (size_t i = 0; i < request->header_count; i++) {
         const char *line = request->headers[i];
         if (!is_header(line))

@@ -59,6 +59,7 @@ struct weir_client_job {
     struct weir_job_text answer_headers, answer_body;
     uint64_t body_offset, body_most;
     bool too_large, body_refused, no_memory;
+    bool moved;   /* the answer names another place */
     bool follows; /* redirects: their targets' answers are the final ones */
     bool (*begun)(void *context, struct weir_client_job *job, int status);
     void *begun_context;

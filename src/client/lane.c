@@ -28,6 +28,11 @@ bool weir_lane_open(const struct weir_host_lane *lane, uint32_t server_most, boo
            (server_most == 0 || all < server_most);
 }
 
+bool weir_lane_full(const struct weir_host_lane *lane)
+{
+    return (uint64_t)lane->in_flight + lane->streams >= lane->most;
+}
+
 void weir_lane_send(struct weir_host_lane *lane)
 {
     lane->in_flight++;

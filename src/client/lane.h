@@ -34,6 +34,9 @@ void weir_lane_init(struct weir_host_lane *lane, uint32_t most, bool adaptive);
 /* `server_most`: what a server allows; 0: the server sets no bound. `probing`: one at a time. */
 bool weir_lane_open(const struct weir_host_lane *lane, uint32_t server_most, bool probing);
 
+/* Whether as many are in flight, streams included, as `most`. */
+bool weir_lane_full(const struct weir_host_lane *lane);
+
 void weir_lane_send(struct weir_host_lane *lane);
 
 /* The answer of one has begun, and continues as a stream. `good`: as below. */

@@ -216,6 +216,13 @@ void weir_queue_end(struct weir_queue *queue, struct weir_client_job *job, int s
     job->in_flight = false;
 }
 
+const char *weir_queue_full(const struct weir_queue *queue, const struct weir_client_job *job)
+{
+    if (queue->in_flight >= queue->in_flight_most)
+        return "concurrency";
+    return job->lane && weir_lane_full(&job->lane->lane) ? "host_concurrency" : NULL;
+}
+
 struct weir_client_job *weir_queue_overdue(struct weir_queue *queue, uint64_t now_ns)
 {
     struct weir_heap_item *first = weir_heap_first(&queue->deadlines);

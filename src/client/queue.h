@@ -56,6 +56,9 @@ void weir_queue_answer(struct weir_queue *queue, struct weir_client_job *job, in
 void weir_queue_end(struct weir_queue *queue, struct weir_client_job *job, int status,
                     uint64_t now_ns);
 
+/* Which bound of the options a waiting job waits for, by its name; NULL: none. */
+const char *weir_queue_full(const struct weir_queue *queue, const struct weir_client_job *job);
+
 /* The first job whose deadline has passed, or NULL. */
 struct weir_client_job *weir_queue_overdue(struct weir_queue *queue, uint64_t now_ns);
 

@@ -30,7 +30,7 @@ bool weir_streams_begin(struct weir_streams *streams, struct weir_client_stream 
                         uint64_t first_ns, uint64_t quiet_ns, uint64_t now_ns)
 {
     stream->open = stream->paused = false;
-    stream->unconsumed = 0;
+    stream->unconsumed = stream->small = 0;
     stream->heard_ns = now_ns;
     stream->quiet_ns = quiet_ns;
     stream->silent_ns = sum(now_ns, first_ns);
@@ -66,9 +66,15 @@ uint64_t weir_streams_wake(const struct weir_streams *streams)
     return first ? STREAM_OF(first)->silent_ns : UINT64_MAX;
 }
 
+static uint64_t small_most(const struct weir_client_stream *stream)
+{
+    return stream->window / WEIR_STREAM_SMALL + 2;
+}
+
 bool weir_stream_takes(struct weir_client_stream *stream)
 {
-    stream->paused = stream->window > 0 && stream->unconsumed >= stream->window;
+    stream->paused = stream->window > 0 &&
+                     (stream->unconsumed >= stream->window || stream->small >= small_most(stream));
     return !stream->paused;
 }
 
@@ -76,12 +82,16 @@ void weir_stream_took(struct weir_client_stream *stream, uint64_t size, uint64_t
 {
     stream->heard_ns = now_ns;
     stream->unconsumed += size;
+    stream->small += size < WEIR_STREAM_SMALL;
 }
 
 bool weir_stream_consumed(struct weir_client_stream *stream, uint64_t size, uint64_t now_ns)
 {
     stream->unconsumed -= size < stream->unconsumed ? size : stream->unconsumed;
-    if (!stream->paused || stream->unconsumed > stream->window / 2)
+    if (stream->small > stream->unconsumed) /* each has a byte */
+        stream->small = stream->unconsumed;
+    if (!stream->paused || stream->unconsumed > stream->window / 2 ||
+        stream->small > small_most(stream) / 2)
         return false;
     stream->paused = false;
     stream->heard_ns = now_ns;

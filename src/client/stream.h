@@ -6,9 +6,11 @@
  *   open      the head was handed over. Each byte moves silent_ns; a pause is no silence.
  *
  * Flow: what on_body was given and the reader has not consumed is at most the window and one piece;
- * at the window the transfer pauses, and it continues when half of the window is free.
+ * at the window the transfer pauses, and it continues when half of the window is free. A piece
+ * costs a reader more than its bytes: of small ones there are at most as many as if each had
+ * WEIR_STREAM_SMALL bytes. Those that were consumed count until fewer bytes are left than pieces.
  *
- * Memory: 64 bytes in each job, a pointer in the heap. Threads: the client's thread owns it. Times
+ * Memory: 72 bytes in each job, a pointer in the heap. Threads: the client's thread owns it. Times
  * are arguments, in nanoseconds.
  */
 #ifndef WEIR_CLIENT_STREAM_H
@@ -19,10 +21,13 @@
 
 #include "client/heap.h"
 
+#define WEIR_STREAM_SMALL 512 /* bytes of a piece */
+
 struct weir_client_stream {
     bool open, paused;
     uint64_t window; /* 0: no bound */
     uint64_t unconsumed;
+    uint64_t small;     /* pieces among these that are small, or a few more */
     uint64_t heard_ns;  /* the last byte; before the head, when the try began */
     uint64_t quiet_ns;  /* may pass without a byte */
     uint64_t silent_ns; /* by when it is looked at: at most heard_ns + quiet_ns */

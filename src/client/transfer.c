@@ -3,6 +3,7 @@
 #include "client/transfer.h"
 
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "client/clock.h"
@@ -17,6 +18,19 @@ static long status_of(const struct weir_client_job *job)
     return status;
 }
 
+/* Whether a line is one that libcurl follows: it ignores an empty one. */
+static bool is_location(const char *line, size_t size)
+{
+    static const char name[] = "location:";
+    size_t at = sizeof name - 1;
+
+    if (size < at || strncasecmp(line, name, at) != 0)
+        return false;
+    while (at < size && (line[at] == ' ' || line[at] == '\t'))
+        at++;
+    return at < size;
+}
+
 /* Keeps a field for the caller, its name in lower case, and takes its advice. */
 static void take_field(struct weir_client_job *job, const char *line, size_t size)
 {
@@ -25,6 +39,7 @@ static void take_field(struct weir_client_job *job, const char *line, size_t siz
     if (!colon)
         return;
     size_t name = (size_t)(colon - line), at = job->answer_headers.size;
+    job->moved |= is_location(line, size);
     if (!job->advised) /* not of a trailer */
         weir_advice_field(&job->advice, (struct weir_bytes){line, name},
                           (struct weir_bytes){colon + 1, size - name - 1});
@@ -52,24 +67,31 @@ void weir_transfer_advise(struct weir_client_job *job)
     job->advised = true;
 }
 
+static bool is_retried(const struct weir_client_job *job, int status)
+{
+    return weir_retry_status(status, &job->advice, weir_job_names(job, status));
+}
+
 /* Whether these are the fields of an answer that libcurl does not follow to another one. */
 static bool is_final(const struct weir_client_job *job, int status)
 {
-    if (status < 200 || weir_retry_status(status, &job->advice, weir_job_names(job, status)))
-        return false;
-    bool moved = job->follows && status < 400 && status >= 300 && job->answer_headers.size > 0;
-    return !moved || !(strstr(job->answer_headers.data, "\nlocation:") ||
-                       !strncmp(job->answer_headers.data, "location:", 9));
+    return status >= 200 && !is_retried(job, status) &&
+           !(job->follows && job->moved && status >= 300 && status < 400);
 }
 
-/* Of a stream: its head is handed over, once. Trailers end with an empty line, too. */
-static void begin_stream(struct weir_client_job *job)
+/* Of a stream: its head is handed over, once. Trailers end with an empty line, too. Returns whether
+ * the caller wants the answer. */
+static bool begin_stream(struct weir_client_job *job, int status)
+{
+    if (job->request.on_head && !job->stream.open)
+        job->body_refused = !job->begun(job->begun_context, job, status);
+    return !job->body_refused;
+}
+
+bool weir_transfer_begin(struct weir_client_job *job)
 {
     int status = (int)status_of(job);
-
-    if (!job->request.on_head || job->stream.open || !is_final(job, status))
-        return;
-    job->body_refused = !job->begun(job->begun_context, job, status);
+    return status == 0 || is_retried(job, status) || begin_stream(job, status);
 }
 
 static size_t take_header(char *data, size_t one, size_t size, void *context)
@@ -81,13 +103,15 @@ static size_t take_header(char *data, size_t one, size_t size, void *context)
         used--;
     if (used >= 5 && !memcmp(data, "HTTP/", 5)) { /* another answer: 100, or a redirect's target */
         weir_advice_begin(&job->advice);
-        job->advised = false;
+        job->advised = job->moved = false;
         job->answer_headers.size = 0;
     } else if (used > 0) {
         take_field(job, data, used);
     } else {
+        int status = (int)status_of(job);
         weir_transfer_advise(job);
-        begin_stream(job);
+        if (is_final(job, status))
+            (void)begin_stream(job, status);
     }
     return job->no_memory || job->body_refused ? 0 : size;
 }
@@ -95,9 +119,12 @@ static size_t take_header(char *data, size_t one, size_t size, void *context)
 static size_t take_body(char *data, size_t one, size_t size, void *context)
 {
     struct weir_client_job *job = context;
-    long status = status_of(job);
-    bool retried = weir_retry_status((int)status, &job->advice, weir_job_names(job, (int)status));
+    int status = (int)status_of(job);
+    bool retried = is_retried(job, status);
 
+    /* libcurl takes answers as final whose heads do not look so, such as a 101. */
+    if (!retried && !begin_stream(job, status))
+        return 0;
     if (job->stream.open && !weir_stream_takes(&job->stream))
         return CURL_WRITEFUNC_PAUSE;
     if (retried && job->answer_body.size + size > WEIR_JOB_ERROR_BODY_MAX)
@@ -107,8 +134,7 @@ static size_t take_body(char *data, size_t one, size_t size, void *context)
         return 0;
     }
     if (!retried && job->request.on_body) {
-        if (!job->request.on_body(job->request.context, (int)status, job->body_offset, data,
-                                  size)) {
+        if (!job->request.on_body(job->request.context, status, job->body_offset, data, size)) {
             job->body_refused = true;
             return 0;
         }
@@ -162,7 +188,7 @@ bool weir_transfer_prepare(struct weir_client_job *job, const struct weir_transf
     job->begun_context = spec->context;
     curl_easy_reset(curl);
     weir_advice_begin(&job->advice);
-    job->advised = false;
+    job->advised = job->moved = false;
     job->answer_headers.size = job->answer_body.size = 0;
     job->body_offset = 0;
     job->too_large = job->body_refused = job->no_memory = false;

@@ -20,6 +20,10 @@ bool weir_transfer_prepare(struct weir_client_job *job, const struct weir_transf
 /* Finishes the advice of the answer, once: at the end of its fields, or of the transfer. */
 void weir_transfer_advise(struct weir_client_job *job);
 
+/* The transfer has ended well: the head of a stream is handed over, if it was not. False: the
+ * caller refused it. */
+bool weir_transfer_begin(struct weir_client_job *job);
+
 /* The status of the last answer; 0: there was none that can be trusted (`code` is an error). */
 int weir_transfer_status(const struct weir_client_job *job, CURLcode code);
 

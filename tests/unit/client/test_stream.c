@@ -119,6 +119,8 @@ static void wait_done(struct seen *one)
 /* The server: plays one function for each connection, in their order. */
 static struct {
     int listener;
+    char request[4096]; /* the last head, and `taken` bytes with what follows */
+    size_t taken;
     char url[64];
     pthread_t thread;
     void (*const *plays)(int peer);
@@ -127,15 +129,17 @@ static struct {
 
 static void take_request(int peer)
 {
-    char head[4096];
+    char *head = server.request;
     size_t size = 0;
 
-    while (size < sizeof head && !memmem(head, size, "\r\n\r\n", 4)) {
-        ssize_t got = read(peer, head + size, sizeof head - size);
+    memset(head, 0, sizeof server.request);
+    while (size < sizeof server.request - 1 && !memmem(head, size, "\r\n\r\n", 4)) {
+        ssize_t got = read(peer, head + size, sizeof server.request - 1 - size);
         if (got <= 0)
             return;
         size += (size_t)got;
     }
+    server.taken = size;
 }
 
 static void say(int peer, const char *text)
@@ -234,6 +238,11 @@ static void busy(int peer)
     say(peer, BUSY);
 }
 
+static void fails(int peer)
+{
+    say(peer, "HTTP/1.1 500 Failed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+}
+
 static void cut(int peer)
 {
     say(peer, STREAM "4\r\none\n\r\n");
@@ -264,6 +273,49 @@ static void moved(int peer)
 {
     say(peer, "HTTP/1.1 302 Found\r\nLocation: /there\r\nContent-Length: 4\r\n"
               "Connection: close\r\n\r\ngone");
+}
+
+/* libcurl takes it as an answer, though nobody asked for it. */
+static void switches(int peer)
+{
+    say(peer, "HTTP/1.1 101 Switching\r\n\r\nraw");
+}
+
+static void moved_nowhere(int peer)
+{
+    say(peer, "HTTP/1.1 302 Found\r\nLocation: \r\nContent-Length: 4\r\n\r\ngone");
+}
+
+/* More fields than are kept come before the one that libcurl follows. */
+static void moved_late(int peer)
+{
+    char line[1010];
+
+    memset(line, 'x', sizeof line);
+    memcpy(line, "X-Field: ", 9);
+    memcpy(line + sizeof line - 3, "\r\n", 3);
+    say(peer, "HTTP/1.1 302 Found\r\n");
+    for (int i = 0; i < 80; i++)
+        say(peer, line);
+    say(peer, "Location: /there\r\nContent-Length: 4\r\nConnection: close\r\n\r\ngone");
+}
+
+/* Takes the body only of one that does not wait for a 100. */
+static void expects_nothing(int peer)
+{
+    char bytes[65536];
+    size_t left = LARGE;
+
+    if (strstr(server.request, "Expect:")) {
+        say(peer, "HTTP/1.1 417 No\r\nContent-Length: 0\r\n\r\n");
+        return;
+    }
+    char *body = memmem(server.request, sizeof server.request, "\r\n\r\n", 4);
+    left -= body ? server.taken - (size_t)(body + 4 - server.request) : 0;
+    for (ssize_t got; left > 0; left -= (size_t)got)
+        if ((got = read(peer, bytes, left < sizeof bytes ? left : sizeof bytes)) <= 0)
+            return;
+    say(peer, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\ndone");
 }
 
 static struct seen second;
@@ -430,6 +482,115 @@ TEST("the head is that of the last redirect")
     end(client);
     assert_int_equal(seen.status, 302);
     assert_string_equal(seen.text, "gone");
+}
+
+TEST("an answer that only its body shows to be final has a head")
+{
+    begin((void (*const[])(int)){switches, NULL});
+    struct weir_client *client = open_with((struct weir_client_options){0});
+    start(client, (struct weir_client_request){.tries = 1}, &seen);
+    wait_done(&seen);
+    end(client);
+    if (seen.outcome == WEIR_CLIENT_ANSWERED) /* else this libcurl refuses it */
+        assert_string_equal(seen.text, "raw");
+    assert_int_equal(seen.heads, seen.outcome == WEIR_CLIENT_ANSWERED ? 1 : 0);
+}
+
+TEST("a redirect to nowhere is final")
+{
+    begin((void (*const[])(int)){moved_nowhere, NULL});
+    struct weir_client *client = open_with((struct weir_client_options){.follow = true});
+    start(client, (struct weir_client_request){0}, &seen);
+    wait_done(&seen);
+    end(client);
+    assert_int_equal(seen.outcome, WEIR_CLIENT_ANSWERED);
+    assert_int_equal(seen.heads, 1);
+    assert_int_equal(seen.status, 302);
+    assert_string_equal(seen.text, "gone");
+}
+
+TEST("a redirect after many fields is followed before the head")
+{
+    begin((void (*const[])(int)){moved_late, events, NULL});
+    struct weir_client *client = open_with((struct weir_client_options){.follow = true});
+    start(client, (struct weir_client_request){0}, &seen);
+    wait_done(&seen);
+    end(client);
+    assert_int_equal(seen.outcome, WEIR_CLIENT_ANSWERED);
+    assert_int_equal(seen.heads, 1);
+    assert_int_equal(seen.status, 200);
+    assert_string_equal(seen.text, "one\ntwo\n");
+}
+
+TEST("a large body is sent without waiting for a 100")
+{
+    char *body = calloc(1, LARGE);
+    assert_non_null(body);
+    begin((void (*const[])(int)){expects_nothing, NULL});
+    struct weir_client *client = open_with((struct weir_client_options){0});
+    start(client, (struct weir_client_request){.method = "POST", .body = body, .body_size = LARGE},
+          &seen);
+    wait_done(&seen);
+    end(client);
+    free(body);
+    assert_int_equal(seen.outcome, WEIR_CLIENT_ANSWERED);
+    assert_int_equal(seen.status, 200);
+    assert_string_equal(seen.text, "done");
+}
+
+/* A head gives a tenth of a retry back; each silence that was learned would take a whole one. */
+TEST("silence after a head is no failure")
+{
+    begin((void (*const[])(int)){never_ends, never_ends, never_ends, never_ends, never_ends,
+                                 never_ends, never_ends, never_ends, never_ends, never_ends,
+                                 never_ends, never_ends, fails, whole, NULL});
+    struct weir_client *client = open_with((struct weir_client_options){.try_ns = 20 * MS});
+    for (int i = 0; i < 12; i++) {
+        pthread_mutex_lock(&seen.mutex);
+        seen.dones = 0;
+        seen.got = 0;
+        pthread_mutex_unlock(&seen.mutex);
+        start(client, (struct weir_client_request){0}, &seen);
+        wait_done(&seen);
+        assert_int_equal(seen.outcome, WEIR_CLIENT_TIMEOUT);
+    }
+    seen.dones = 0;
+    start(client, (struct weir_client_request){.time_ns = 60 * S}, &seen);
+    wait_done(&seen);
+    end(client);
+    assert_int_equal(seen.outcome, WEIR_CLIENT_ANSWERED);
+}
+
+TEST("who waits for open streams is told so")
+{
+    begin((void (*const[])(int)){never_ends, NULL});
+    reset(&second);
+    struct weir_client *client = open_with((struct weir_client_options){.host_concurrency = 1});
+    uint64_t id = start(client, (struct weir_client_request){0}, &seen);
+    wait_got(&seen, 4);
+    start(client, (struct weir_client_request){.time_ns = 50 * MS}, &second);
+    wait_done(&second);
+    weir_client_cancel(client, id);
+    wait_done(&seen);
+    end(client);
+    assert_int_equal(second.outcome, WEIR_CLIENT_TIMEOUT);
+    assert_non_null(strstr(second.reason, "streams included, as allows host_concurrency"));
+}
+
+TEST("small pieces count for more than their bytes")
+{
+    struct weir_client_stream one = {.window = WINDOW};
+    uint64_t pieces = 0;
+
+    for (; weir_stream_takes(&one); pieces++)
+        weir_stream_took(&one, 1, S);
+    assert_int_equal(pieces, WINDOW / WEIR_STREAM_SMALL + 2);
+    assert_false(weir_stream_consumed(&one, pieces / 2 - 1, S));
+    assert_true(weir_stream_consumed(&one, 1, S));
+    assert_true(weir_stream_takes(&one));
+    assert_false(weir_stream_consumed(&one, pieces / 2, S)); /* it was not paused */
+    weir_stream_took(&one, WINDOW - 1, S);
+    assert_true(weir_stream_takes(&one)); /* a large one is its bytes */
 }
 
 static void *answer_second(void *context)
