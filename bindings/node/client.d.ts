@@ -46,7 +46,7 @@ export interface SessionOptions {
   backoffBaseMs?: number;
   /** The longest wait between tries; default 20000. */
   backoffCapMs?: number;
-  /** Bytes of a body; default 16 MiB. */
+  /** Bytes of a body; default 16 MiB. Of one that is read while it arrives (stream, fetch): no bound. */
   bodyMost?: number;
   /** Requests that wait or are in flight; default 100000. */
   queueMost?: number;

@@ -222,8 +222,10 @@ function receiver(pending, onTry) {
   };
   const began = (number, status, tries, limit, headers) => {
     const one = pending.get(number);
+    const { resolve } = one;
     one.begun = true;
-    one.resolve(new Stream(one.url, status, tries, limit, headers, one.source));
+    one.resolve = one.reject = null; // they keep the promise, and so the Stream
+    resolve(new Stream(one.url, status, tries, limit, headers, one.source));
   };
   const came = (number, piece) => pending.get(number).source.push(piece);
   const tried = (url, number, status, error, waitedMs, tookMs, nextWaitMs, limit) => {
@@ -307,7 +309,7 @@ class Session {
       const number = this.#number();
       const id = this.#submit(String(method), url, options, number, streams);
       const aborted = () => {
-        reject(signal.reason);
+        this.#pending.get(number)?.reject?.(signal.reason); // to hold the function would be to hold the Stream
         source.cancel(signal.reason);
       };
       const source = new Source({

@@ -146,6 +146,23 @@ test('who leaves ends the transfer', async () => {
   server.close();
 });
 
+test('a stream that is forgotten ends its transfer', async () => {
+  const server = await serve();
+  let gone = false;
+  server.events.once('gone', () => { gone = true; });
+  await (async () => {
+    const answer = await server.session.stream('GET', server.url('/held'), { signal: new AbortController().signal });
+    server.got();
+    assert.equal((await answer.read()).toString(), PARTS[0]);
+  })();
+  for (let i = 0; i < 3000 && !gone; i++) {
+    global.gc();
+    await new Promise((resolve) => { setTimeout(resolve, 10); });
+  }
+  assert.ok(gone);
+  server.close();
+});
+
 test('a signal ends a stream, and closing the session does', async () => {
   const server = await serve();
   const abort = new AbortController();
