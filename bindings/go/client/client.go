@@ -95,7 +95,7 @@ type Options struct {
 	Jitter          Jitter
 	BackoffBase     time.Duration // the first wait; 0: 100 ms
 	BackoffCap      time.Duration // the longest; 0: 20 s
-	BodyMost        uint64        // bytes of an answer's body; 0: 16 MiB
+	BodyMost        uint64        // bytes of an answer's body; 0: no bound, since it is read while it arrives
 	QueueMost       uint32        // requests that wait or are in flight; 0: 100,000
 	RetryOn         []int         // statuses that are retried besides those that always are; at most 16
 	UserAgent       string
@@ -346,6 +346,10 @@ func weirGoBody(context, data unsafe.Pointer, size C.size_t) C.bool {
 	defer s.lock.Unlock()
 	if s.closed {
 		return false
+	}
+	if s.read > 0 && s.read >= len(s.buffer)/2 { // a reader that never catches up: what it has read goes
+		s.buffer = s.buffer[:copy(s.buffer, s.buffer[s.read:])]
+		s.read = 0
 	}
 	s.buffer = append(s.buffer, unsafe.Slice((*byte)(data), int(size))...)
 	s.changed.Signal()

@@ -321,12 +321,13 @@ func TestALargeBodyArrivesWhole(t *testing.T) {
 	is(t, err, nil)
 	is(t, size, int64(large))
 	most := c.get(t, context.Background(), s.URL+"/large").Body.(*stream)
-	piece := make([]byte, 7)
-	for i := 0; i < 1000; i++ {
+	piece := make([]byte, 997)
+	for i := 0; i < large/2/len(piece); i++ {
 		_, err := io.ReadFull(most, piece)
 		is(t, err, nil)
 		most.lock.Lock()
 		is(t, len(most.buffer)-most.read <= window+16384, true)
+		is(t, cap(most.buffer) <= 4*(window+16384), true)
 		most.lock.Unlock()
 	}
 	is(t, most.Close(), nil)
