@@ -32,13 +32,8 @@ struct stream {
     uint64_t id;
 };
 
-static void release(struct feed *feed)
+static void free_feed(struct feed *feed)
 {
-    pthread_mutex_lock(&feed->mutex);
-    int left = --feed->references;
-    pthread_mutex_unlock(&feed->mutex);
-    if (left > 0)
-        return;
     free(feed->head.headers);
     free(feed->end.headers);
     free(feed->end.body);
@@ -46,6 +41,15 @@ static void release(struct feed *feed)
     pthread_cond_destroy(&feed->changed);
     pthread_mutex_destroy(&feed->mutex);
     free(feed);
+}
+
+static void release(struct feed *feed)
+{
+    pthread_mutex_lock(&feed->mutex);
+    int left = --feed->references;
+    pthread_mutex_unlock(&feed->mutex);
+    if (left == 0)
+        free_feed(feed);
 }
 
 static struct feed *new_feed(void)
@@ -59,7 +63,7 @@ static struct feed *new_feed(void)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&feed->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    feed->references = 2;
+    feed->references = 1;
     return feed;
 }
 
@@ -80,6 +84,7 @@ static void tell(struct feed *feed)
     if (!feed->wake)
         return;
     PyGILState_STATE state = PyGILState_Ensure();
+    feed->client->thread = PyThread_get_thread_ident();
     call(feed->wake);
     PyGILState_Release(state);
 }
@@ -156,6 +161,16 @@ static bool has_bytes(const struct feed *feed)
     return feed->size > 0 || feed->done;
 }
 
+/* Whether this is the process that made the stream; else raises. In a child of it, the mutex may be
+ * locked for good: by a thread that the child does not have. */
+static bool is_own(const struct stream *self)
+{
+    if (self->client->pid == getpid())
+        return true;
+    PyErr_SetString(PyExc_RuntimeError, "the stream is that of the process before the fork");
+    return false;
+}
+
 /* Waits for a moment. */
 static bool look(struct feed *feed, bool (*has)(const struct feed *feed))
 {
@@ -176,15 +191,13 @@ static bool look(struct feed *feed, bool (*has)(const struct feed *feed))
 /* Returns 1, 0 without `wait`, or -1 with an exception set: an interrupt. */
 static int wait_for(struct stream *self, bool (*has)(const struct feed *feed), bool wait)
 {
+    if (!is_own(self))
+        return -1;
     pthread_mutex_lock(&self->feed->mutex);
     bool found = has(self->feed);
     pthread_mutex_unlock(&self->feed->mutex);
-    if (!found && wait && (self->client->pid != getpid() || !client_may_wait(self->client))) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_RuntimeError,
-                            "the stream is that of the process before the fork");
+    if (!found && wait && !client_may_wait(self->client))
         return -1;
-    }
     while (!found && wait) {
         Py_BEGIN_ALLOW_THREADS found = look(self->feed, has);
         Py_END_ALLOW_THREADS if (!found && PyErr_CheckSignals() < 0) return -1;
@@ -202,9 +215,12 @@ static PyObject *stream_head(PyObject *object, PyObject *args)
     if (found <= 0)
         return found < 0 ? NULL : Py_NewRef(Py_None);
     struct feed *feed = self->feed;
-    if (feed->no_memory)
+    pthread_mutex_lock(&feed->mutex);
+    bool begun = feed->begun, no_memory = feed->no_memory;
+    pthread_mutex_unlock(&feed->mutex);
+    if (no_memory)
         return PyErr_NoMemory();
-    if (!feed->begun)
+    if (!begun)
         return client_as_answer(&feed->end);
     const char *headers = feed->head.headers ? feed->head.headers : "";
     return Py_BuildValue("(siINONys)", "begun", feed->head.status, feed->head.tries,
@@ -238,7 +254,7 @@ static PyObject *stream_read(PyObject *object, PyObject *args)
     size_t size = take(self->feed, &data);
     PyObject *bytes = PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
     free(data);
-    if (size > 0 && self->client->client && self->client->pid == getpid())
+    if (size > 0 && self->client->client)
         err = weir_client_consumed(self->client->client, self->id, size);
     if (err == 0 || !bytes)
         return bytes;
@@ -249,6 +265,8 @@ static PyObject *stream_read(PyObject *object, PyObject *args)
 static PyObject *stream_end(PyObject *object, PyObject *unused)
 {
     struct feed *feed = ((struct stream *)object)->feed;
+    if (!is_own((struct stream *)object))
+        return NULL;
     pthread_mutex_lock(&feed->mutex);
     bool done = feed->done, no_memory = feed->no_memory;
     pthread_mutex_unlock(&feed->mutex);
@@ -275,7 +293,8 @@ static void stream_dealloc(PyObject *object)
     PyTypeObject *type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);
     cancel(self);
-    release(self->feed);
+    if (self->client->pid == getpid())
+        release(self->feed);
     Py_DECREF(self->client);
     PyObject_GC_Del(object);
     Py_DECREF(type);
@@ -295,10 +314,8 @@ PyObject *stream_start(PyTypeObject *type, struct client *client,
     struct feed *feed = new_feed();
     struct stream *self = feed ? (struct stream *)allocate(type, 0) : NULL;
     if (!self) {
-        if (feed) {
-            release(feed);
-            release(feed);
-        }
+        if (feed)
+            free_feed(feed);
         return PyErr_NoMemory();
     }
     self->feed = feed;
@@ -310,12 +327,13 @@ PyObject *stream_start(PyTypeObject *type, struct client *client,
     request->on_done = on_done;
     request->context = feed;
     request->body_window = STREAM_WINDOW;
+    feed->references = 2;
     int err = weir_client_submit(client->client, request, &self->id);
     if (err == 0)
         return (PyObject *)self;
     Py_CLEAR(feed->wake);
     Py_DECREF(feed->client);
-    release(feed);
+    feed->references = 1; /* no other thread has it */
     Py_DECREF(self);
     return client_raise_submit(err);
 }

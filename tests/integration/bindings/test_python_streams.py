@@ -3,6 +3,7 @@
 The server sends the next part when the reader has got the one before."""
 
 import asyncio
+import os
 import threading
 
 import pytest
@@ -167,6 +168,45 @@ def test_closing_the_session_ends_its_streams(server):
     with pytest.raises(client.Cancelled):
         answer.read()
     server.left()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_has_no_part_in_a_stream(server, session):
+    answer = session.stream("GET", server.url("/large"))  # whose thread is in the midst of it
+    child = os.fork()
+    if child == 0:
+        try:
+            answer.read()
+        except RuntimeError as error:
+            del answer
+            os._exit(0 if "before the fork" in str(error) else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert sum(map(len, answer)) == LARGE
+
+
+def test_a_callback_of_a_stream_cannot_close_the_session(server):
+    session = client.Session()
+    found = []
+
+    def wake():
+        try:
+            native.close()
+        except load("weir").StateError as error:
+            found.append(str(error))
+
+    native = session._client
+    native = session._open()
+    stream = native.stream(*session._prepare("GET", server.url("/events")), wake)
+    server.taken(b"")
+    assert stream.head(True)[0] == "begun"
+    server.taken(b"")
+    server.taken(b"")
+    while stream.end() is None:
+        stream.read(True)
+    assert found and all("another thread" in text for text in found)
+    session.close()
 
 
 def library(name):
