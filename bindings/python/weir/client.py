@@ -207,7 +207,8 @@ class Session:
     tries, time, try_time    of one request: tries (5), seconds with all waits (60), of one try (30)
     jitter                   "full", "equal" or "decorrelated"
     backoff_base, _cap       the first wait (0.1) and the longest (20)
-    body_most, queue_most    bytes of a body (16 MiB); requests that wait (100,000)
+    body_most, queue_most    bytes of a body (16 MiB; streams and transports: no bound); requests that
+                             wait (100,000)
     follow                   whether redirects are followed
     retry_on                 statuses that are retried besides those that always are, such as (408, 425)
     on_try                   on_try(Try) is called for each try, on the session's own thread, which may
