@@ -561,7 +561,7 @@ TEST("silence after a head is no failure")
     assert_int_equal(seen.outcome, WEIR_CLIENT_ANSWERED);
 }
 
-TEST("who waits for open streams is told so")
+TEST("the reason of who waits for open streams names the bound")
 {
     begin((void (*const[])(int)){never_ends, NULL});
     reset(&second);
