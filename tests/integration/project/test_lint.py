@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The project's own checks of words, of conditions and of commits: they find what they are for, and nothing else."""
 
+import json
 import os
 import subprocess
 import sys
@@ -172,11 +173,14 @@ def compiled(tmp_path, calls):
     (tmp_path / "src").mkdir()
     library = tmp_path / "build" / "src" / "lib.a.p"
     library.mkdir(parents=True)
+    commands = []
     for i, others in enumerate(calls):
         source = tmp_path / "src" / f"n{i}.c"
         body = "".join(f"void f{j}(void);\n" for j in others) + f"void f{i}(void) {{ "
         source.write_text(body + " ".join(f"f{j}();" for j in others) + " }\n", encoding="utf-8")
         subprocess.run(["cc", "-c", source, "-o", library / f"n{i}.c.o"], check=True)
+        commands.append({"file": f"../src/n{i}.c", "output": f"src/lib.a.p/n{i}.c.o"})
+    (tmp_path / "build" / "compile_commands.json").write_text(json.dumps(commands), encoding="utf-8")
     return tmp_path / "build"
 
 
@@ -223,10 +227,13 @@ def test_a_run_without_results_has_failed(tmp_path):
 
 def test_the_table_says_which_parts_did_not_run_and_why(tmp_path):
     junit(tmp_path / "all.xml", a="", b="")
+    text = (tmp_path / "all.xml").read_text(encoding="utf-8")
+    (tmp_path / "all.xml").write_text(text.replace('name="b"', 'name="b" time="2.5"'), encoding="utf-8")
     done = run(tmp_path, sys.executable, TALLY, "unit:12:all.xml:",
                "sanitize:3:missing.xml:not built: a.c:1: error: no", "nginx:0::left out: no nginx-dev")
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert done.returncode == 1 and lines == [
+        "the tests that took longest:", "2.5 s all.xml: file::b", "0.0 s all.xml: file::a",
         "part passed failed skipped seconds", "unit 2 0 0 12",
         "sanitize 0 1 0 3 not built: a.c:1: error: no", "nginx 0 0 0 0 left out: no nginx-dev",
         "2 passed, 1 failed"]

@@ -6,7 +6,7 @@ import re
 from model.program import ROOT
 
 # Functions that log what they are given at one of these levels; their names of events are literals.
-HELPERS = "listener_log_begin|listener_log|log_attempt|log_failure|log_state|line_make|tell_edge"
+HELPERS = "listener_log_begin|listener_log|log_attempt|log_failure|log_state|log_series|line_make|tell_edge"
 
 
 def calls(text):

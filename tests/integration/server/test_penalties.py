@@ -317,7 +317,7 @@ def explain(weir, *request):
     done = subprocess.run([weir_path(), "explain", "--config", str(weir.config), *request],
                           timeout=60, capture_output=True, text=True, check=True)
     text = done.stdout[done.stdout.index("penalty "):].splitlines()
-    return [re.sub(r"\d{4}-\S+Z", "T", line.strip()) for line in text[:-1]]
+    return [re.sub(r"\d{4}-\d\d-\S+", "T", line.strip()) for line in text[:-1]]
 
 
 def test_explain_shows_who_is_where_on_the_ladder(tmp_path):

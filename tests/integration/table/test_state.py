@@ -192,7 +192,8 @@ def test_reset_state_empties_a_good_file_and_only_at_the_start(tmp_path):
         weir.reload()
         assert weir.check(ip="192.0.2.1").json["limits"][0]["remaining"] == LIMIT - 2
         weir.stop()
-    assert sorted(file.name for file in tmp_path.glob("state*")) == ["state", "state.edge"]
+    assert sorted(file.name for file in tmp_path.glob("state*")) == [
+        "state", "state.edge", "state.series"]
     with Weir(tmp_path, rules) as weir:
         assert weir.check(ip="192.0.2.1").json["limits"][0]["remaining"] == LIMIT - 3
         weir.stop()

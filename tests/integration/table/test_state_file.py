@@ -61,8 +61,8 @@ def test_a_deleted_state_file_is_noticed_and_a_reload_writes_it_again(tmp_path):
         weir.start()
         assert admitted(weir) == 0
         assert weir.stop() == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["second", "state", "state.edge",
-                                                                "weir.yaml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "second", "state", "state.edge", "state.series", "weir.yaml"]
 
 
 def test_a_second_weir_that_counts_apart_is_joined_by_a_reload(tmp_path):

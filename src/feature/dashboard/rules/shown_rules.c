@@ -334,8 +334,10 @@ char *weir_shown_rules(const struct weir_rules *rules, const char *text, size_t 
     char *shown = NULL;
     if (size <= WEIR_SHOWN_RULES_MAX && !memchr(text, '\0', size) && weir_utf8_valid(text, size))
         reader = calloc(1, sizeof *reader);
-    char *copy = reader ? strndup(text, size) : NULL; /* which ends with a NUL */
+    char *copy = reader ? malloc(size + 1) : NULL;
     if (copy) {
+        memcpy(copy, text, size);
+        copy[size] = '\0';
         reader->rules = rules;
         if (read_scalars(reader, copy, size))
             shown = write_all(reader, copy, size);

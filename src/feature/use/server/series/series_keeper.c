@@ -180,7 +180,7 @@ static struct weir_series *find_series(void *context, struct weir_bytes name)
     return limit ? weir_use_series_of(use, limit) : NULL;
 }
 
-static void say(const struct weir_use_service *use, const char *event, const char *why)
+static void log_series(const struct weir_use_service *use, const char *event, const char *why)
 {
     struct weir_log_line line;
     weir_log_begin(&line, &use->daemon->log, WEIR_LOG_WARNING, event);
@@ -192,8 +192,8 @@ static void say(const struct weir_use_service *use, const char *event, const cha
 static void say_failed(struct weir_use_service *use, int failed)
 {
     char text[64] = "";
-    say(use, "series_not_kept",
-        failed == EBUSY ? "its disk hangs" : strerror_r(failed, text, sizeof text));
+    log_series(use, "series_not_kept",
+               failed == EBUSY ? "its disk hangs" : strerror_r(failed, text, sizeof text));
 }
 
 static void read_series(struct weir_use_service *use)
@@ -215,9 +215,10 @@ static void read_series(struct weir_use_service *use)
     else if (err < 0)
         why = "it is damaged";
     if (why)
-        say(use, "series_not_read", why);
+        log_series(use, "series_not_read", why);
     else if (reading.later > 0)
-        say(use, "series_later", "minutes that lie in the future are left out: was the clock set?");
+        log_series(use, "series_later",
+                   "minutes that lie in the future are left out: was the clock set?");
 }
 
 /* --- For the service -------------------------------------------------------------------------- */
