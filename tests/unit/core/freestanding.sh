@@ -15,7 +15,7 @@ linker=$("$root/script/build/llvm" wasm-ld)
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-build() {
+    # __stack_pointer and __indirect_function_table are made by the wasm linker, no functions.
     name=$1
     target=$2
     shift 2
@@ -30,7 +30,7 @@ build() {
         NF >= 3 && $(NF - 1) ~ /^[A-TV-Z]$/ { defined[$NF] = 1 }
         END {
             for (symbol in wanted)
-                if (!(symbol in defined) && symbol != "__stack_pointer" &&
+                if (!(symbol in defined) && symbol != "__stack_pointer" && symbol != "__indirect_function_table" &&
                     symbol !~ /^mem(cpy|set|move|cmp)$/)
                     print symbol
         }' >"$out/$name.missing"

@@ -128,7 +128,7 @@ bool rules_standing_find(struct rules_evaluation *evaluation)
     uint32_t count = (uint32_t)evaluation->rules->settings.standing.kinds_count;
     bool any = false;
     standing->entry.level = WEIR_STANDING_GOOD;
-    standing->refused = standing->missing = false;
+    standing->refused = standing->missing = standing->unknown = false;
     if (!weir_standing_any(query->map))
         return false;
     for (uint32_t i = 0; i < count && standing->entry.level != WEIR_STANDING_REVOKED; i++) {
@@ -158,6 +158,7 @@ bool rules_standing_missing(struct rules_evaluation *evaluation)
         settings->standing.failure_given
             ? settings->standing.closed
             : settings->on_store_error_given && settings->on_store_error == WEIR_FAIL_CLOSED;
+    standing->unknown = false;
     standing->missing = standing->refused = closed && evaluation->query->refuses;
     standing->entry.level = WEIR_STANDING_GOOD;
     if (!standing->refused)

@@ -24,8 +24,7 @@ struct weir_caller_standing {
     struct weir_standing_entry entry; /* level GOOD: nothing is in force; the rest is undefined */
     uint8_t kind;                     /* by which of the settings' kinds it was found */
     bool refused;                     /* the caller gets no check: suspended or revoked, or: */
-    bool unknown;                     /* refused by `on_unknown: deny`; the level is GOOD. Set
-                                         where weir_rules_denies_unknown */
+    bool unknown;                     /* refused by `on_unknown: deny`; the level is GOOD */
     bool missing;                     /* refused as nobody can say: `on_store_error: closed` */
     struct weir_bytes by; /* of a refused caller, and from weir_rules_explain: the value it was
                              found by, "user=alice", as the key of a limit; in scratch; size 0: no
