@@ -15,7 +15,7 @@ linker=$("$root/script/build/llvm" wasm-ld)
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-    # __stack_pointer and __indirect_function_table are made by the wasm linker, no functions.
+build() {
     name=$1
     target=$2
     shift 2
@@ -24,7 +24,7 @@ trap 'rm -rf "$out"' EXIT
         "$clang" $target -ffreestanding -O2 -std=c11 -Wall -Wextra -Werror -Wno-unused-parameter \
             -I"$root/include" -I"$root/src" -c "$file" -o "$out/$name-$(basename "$file" .c).o"
     done
-    # __stack_pointer is a global that the wasm linker makes, no function.
+    # The wasm linker makes __stack_pointer and __indirect_function_table, which are no functions.
     "$nm" "$out/$name"-*.o | awk '
         NF >= 2 && $(NF - 1) == "U" { wanted[$NF] = 1 }
         NF >= 3 && $(NF - 1) ~ /^[A-TV-Z]$/ { defined[$NF] = 1 }
