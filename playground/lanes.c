@@ -14,7 +14,7 @@
 
 #include "core/bucket.h"
 #include "core/memory.h"
-#include "core/span.h"
+#include "core/span/span.h"
 
 #define EXPORT(symbol) __attribute__((export_name(#symbol), used))
 

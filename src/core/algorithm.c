@@ -3,13 +3,13 @@
 #include "core/algorithm.h"
 
 #include "core/bucket.h"
-#include "core/concurrency.h"
 #include "core/counter.h"
-#include "core/expiry_list.h"
-#include "core/log.h"
 #include "core/prepaid.h"
 #include "core/quota.h"
-#include "core/segments.h"
+#include "core/span/concurrency.h"
+#include "core/span/expiry_list.h"
+#include "core/span/log.h"
+#include "core/span/segments.h"
 #include "core/window.h"
 
 /* --- In a cell -------------------------------------------------------------------------------- */

@@ -17,7 +17,7 @@
 
 #include <weir/limit.h>
 
-#include "core/span_change.h"
+#include "core/span/span_change.h"
 
 #define ALGORITHMS (WEIR_PREPAID + 1)
 

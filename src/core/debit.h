@@ -10,7 +10,7 @@
 #define WEIR_CORE_DEBIT_H
 
 #include "core/check.h"
-#include "core/span.h"
+#include "core/span/span.h"
 
 /* D of a check that has a floor: its percentage of the capacity, rounded down. */
 uint64_t weir_check_debt(const struct weir_check *check);

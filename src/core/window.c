@@ -2,7 +2,7 @@
 /* see window.h */
 #include "core/window.h"
 #include "core/algorithm.h"
-#include "core/segments.h"
+#include "core/span/segments.h"
 #include "core/text/reason.h"
 
 /* In place: a refund is no time that the state has seen. */

@@ -5,7 +5,7 @@
 #include "core/cell.h"
 #include "core/debit.h"
 #include "core/scale.h"
-#include "core/span.h"
+#include "core/span/span.h"
 #include "table/account.h"
 #include "table/overflow.h"
 #include "table/owner.h"

@@ -3,8 +3,8 @@
 #include "table/operate.h"
 
 #include "core/cell.h"
-#include "core/log.h"
-#include "core/span.h"
+#include "core/span/log.h"
+#include "core/span/span.h"
 #include "table/charge.h"
 #include "table/owner.h"
 #include "table/slot.h"

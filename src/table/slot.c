@@ -3,7 +3,7 @@
 #include "table/slot.h"
 
 #include "core/cell.h"
-#include "core/span.h"
+#include "core/span/span.h"
 #include "table/owner.h"
 #include "table/span/heap.h"
 #include "table/undo.h"

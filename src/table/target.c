@@ -17,7 +17,7 @@
 
 #include "core/cell.h"
 #include "core/scale.h"
-#include "core/span.h"
+#include "core/span/span.h"
 #include "table/overflow.h"
 #include "table/owner.h"
 #include "table/params.h"

@@ -4,7 +4,7 @@
 
 #include "core/cell.h"
 #include "core/scale.h"
-#include "core/span.h"
+#include "core/span/span.h"
 #include "table/account.h"
 #include "table/charge.h"
 #include "table/overflow.h"

@@ -2,9 +2,9 @@
 /* see fake_store.h */
 #include "fake_store.h"
 
-#include "core/log.h"
 #include "core/scale.h"
-#include "core/span.h"
+#include "core/span/log.h"
+#include "core/span/span.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #ifndef WEIR_TABLE_FILE_COPY_H
 #define WEIR_TABLE_FILE_COPY_H
 
-#include "core/span_change.h"
+#include "core/span/span_change.h"
 #include "table/region.h"
 
 /* Fills `to`, which no other process can see yet, from `from`, which no other process has open.

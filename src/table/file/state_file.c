@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/span.h"
+#include "core/span/span.h"
 #include "core/text/reason.h"
 #include "table/file/file.h"
 #include "table/span/heap.h"

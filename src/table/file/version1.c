@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "core/cell.h"
-#include "core/span.h"
+#include "core/span/span.h"
 #include "core/text/reason.h"
 #include "core/text/siphash.h"
 #include "table/file/copy.h"

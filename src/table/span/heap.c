@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/span.h"
+#include "core/span/span.h"
 #include "table/undo.h"
 
 #define BITMAP_WORDS 4

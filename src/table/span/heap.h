@@ -20,7 +20,7 @@
 #ifndef WEIR_TABLE_SPAN_HEAP_H
 #define WEIR_TABLE_SPAN_HEAP_H
 
-#include "core/span_change.h"
+#include "core/span/span_change.h"
 #include "table/region.h"
 
 #define SPAN_UNOWNED UINT64_MAX

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/log.h"
-#include "core/span.h"
+#include "core/span/log.h"
+#include "core/span/span.h"
 
 #define SEEDS 30000
 #define BEFORE 16 /* words before the span that are compared */

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- concurrency (src/core/concurrency.h): leases in flight, each with id and owner, which expire.
+-- concurrency (src/core/span/concurrency.h): leases in flight, each with id and owner, which expire.
 local concurrency = {}
 
 function concurrency.read(c, packed)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What sliding_log and concurrency keep (src/core/expiry_list.h): costs that expire, in the order of
+-- What sliding_log and concurrency keep (src/core/span/expiry_list.h): costs that expire, in the order of
 -- their expiry: the sum of all costs, W, how many bytes of entries in front are gone, then for each
 -- entry its expiry, its cost in four bytes, and for a lease its id and owner. What has expired
 -- stays until the next charge, as in the core; a long state is then not written anew but grows, and

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- sliding_window of S > 1 segments (src/core/segments.h): the start of the newest segment that was
+-- sliding_window of S > 1 segments (src/core/span/segments.h): the start of the newest segment that was
 -- charged, the sum of its counter and the S before it, and these counters, the oldest first, in
 -- four bytes each.
 local segments = {}

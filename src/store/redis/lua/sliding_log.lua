@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- sliding_log (src/core/log.h): what was admitted in the last W, each with the time it expires.
+-- sliding_log (src/core/span/log.h): what was admitted in the last W, each with the time it expires.
 local sliding_log = {}
 
 function sliding_log.read(c, packed)

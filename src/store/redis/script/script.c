@@ -437,7 +437,7 @@ static uint64_t faded(const struct weir_limit *limit, uint64_t count, uint64_t l
                               : wide_divide(product.hi, product.lo, limit->segment_ns, &rest);
 }
 
-/* The first nanosecond at which there is room: see segments_retry_at in core/segments.c. */
+/* The first nanosecond at which there is room: see segments_retry_at in core/span/segments.c. */
 static bool read_segment_retry(struct part *part, const struct weir_limit *limit, uint64_t *after)
 {
     uint64_t start, room, oldest, rest, at;

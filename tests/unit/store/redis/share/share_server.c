@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/segments.h"
+#include "core/span/segments.h"
 
 enum { NO_RECORD = -1 };
 

@@ -15,10 +15,10 @@
  * Memory: 16 + 4 * (S + 1) bytes, rounded up to 8. Edits of a charge: at most 2 + (S + 2) / 2 = 63.
  * A time before segment a is taken for its start.
  */
-#ifndef WEIR_CORE_SEGMENTS_H
-#define WEIR_CORE_SEGMENTS_H
+#ifndef WEIR_CORE_SPAN_SEGMENTS_H
+#define WEIR_CORE_SPAN_SEGMENTS_H
 
-#include "core/span_change.h"
+#include "core/span/span_change.h"
 
 #define SEGMENTS_HEADER_WORDS 2
 

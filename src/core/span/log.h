@@ -27,10 +27,10 @@
  * Memory: 16 bytes and the words used; 16 * N + 16 bytes are always enough. Edits of a charge: at
  * most 4, of a refund 4.
  */
-#ifndef WEIR_CORE_LOG_H
-#define WEIR_CORE_LOG_H
+#ifndef WEIR_CORE_SPAN_LOG_H
+#define WEIR_CORE_SPAN_LOG_H
 
-#include "core/span_change.h"
+#include "core/span/span_change.h"
 
 #define LOG_HEADER_WORDS 2
 #define LOG_ROOM_MIN 2 /* words of the smallest ring: an event of any cost */

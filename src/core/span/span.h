@@ -2,10 +2,10 @@
 /* The weir_span_* functions of weir/limit.h for a state that others may have written: no word
  * beyond those of the view is read or written, whatever the state says. A state that contradicts
  * itself counts as fresh, or as what its sums say until all of it has expired. */
-#ifndef WEIR_CORE_SPAN_H
-#define WEIR_CORE_SPAN_H
+#ifndef WEIR_CORE_SPAN_SPAN_H
+#define WEIR_CORE_SPAN_SPAN_H
 
-#include "core/span_change.h"
+#include "core/span/span_change.h"
 
 /* The words of every state that say how large it is. */
 #define SPAN_HEADER_WORDS 2

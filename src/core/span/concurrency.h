@@ -8,10 +8,10 @@
  *
  * Memory: 32 * N + 16 bytes, N at most WEIR_LEASES_MAX. Edits of a charge: at most 10.
  */
-#ifndef WEIR_CORE_CONCURRENCY_H
-#define WEIR_CORE_CONCURRENCY_H
+#ifndef WEIR_CORE_SPAN_CONCURRENCY_H
+#define WEIR_CORE_SPAN_CONCURRENCY_H
 
-#include "core/span_change.h"
+#include "core/span/span_change.h"
 
 bool concurrency_test(const struct weir_limit *limit, const struct span_view *span, uint64_t now_ns,
                       uint64_t cost);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see concurrency.h */
-#include "core/concurrency.h"
+#include "core/span/concurrency.h"
 
-#include "core/expiry_list.h"
+#include "core/span/expiry_list.h"
 
 /* Words of a lease behind those of an entry. */
 enum { LEASE_ID = 2, LEASE_OWNER = 3 };

@@ -6,8 +6,8 @@
  * A span may lie in a file that others can write anything into, at any time. So the words are
  * counted by those that are allocated, not by what the state says: a read beyond them finds 0, and
  * a write beyond them is dropped. The algorithms bound their loops by the same count. */
-#ifndef WEIR_CORE_SPAN_CHANGE_H
-#define WEIR_CORE_SPAN_CHANGE_H
+#ifndef WEIR_CORE_SPAN_SPAN_CHANGE_H
+#define WEIR_CORE_SPAN_SPAN_CHANGE_H
 
 #include <stddef.h>
 

@@ -20,10 +20,10 @@
  * entries for which the span has no words is an empty list, as is one whose live entries the links
  * do not reach; and every walk ends after as many steps as entries were taken.
  */
-#ifndef WEIR_CORE_EXPIRY_LIST_H
-#define WEIR_CORE_EXPIRY_LIST_H
+#ifndef WEIR_CORE_SPAN_EXPIRY_LIST_H
+#define WEIR_CORE_SPAN_EXPIRY_LIST_H
 
-#include "core/span_change.h"
+#include "core/span/span_change.h"
 
 #define ENTRIES_HEADER_WORDS 2
 #define ENTRIES_STRIDE 4

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see segments.h */
-#include "core/segments.h"
+#include "core/span/segments.h"
 
 #include "core/window.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see log.h */
-#include "core/log.h"
+#include "core/span/log.h"
 
 #include "core/check.h"
-#include "core/span.h"
+#include "core/span/span.h"
 
 #define LOG_KIND_SHIFT 62
 enum { LOG_TIME, LOG_COST = 2, LOG_DEAD = 3 }; /* bits 63 and 62 */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see span.h, and weir/limit.h, "States in a span": calls what algorithm.h has; and weir_decide */
-#include "core/span.h"
+#include "core/span/span.h"
 
 #include "core/algorithm.h"
 #include "core/cell.h"
-#include "core/concurrency.h"
+#include "core/span/concurrency.h"
 
 static const struct span_algorithm *span_algorithm(const struct weir_limit *limit)
 {

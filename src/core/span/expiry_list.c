@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see expiry_list.h */
-#include "core/expiry_list.h"
+#include "core/span/expiry_list.h"
 
-#include "core/span.h"
+#include "core/span/span.h"
 
 #define ENTRIES_ROOM_SHIFT 48
 #define ENTRIES_SUM_MASK ((UINT64_C(1) << ENTRIES_ROOM_SHIFT) - 1)
