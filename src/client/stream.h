@@ -63,7 +63,7 @@ bool weir_stream_takes(struct weir_client_stream *stream);
 /* A piece was handed over. */
 void weir_stream_took(struct weir_client_stream *stream, uint64_t size, uint64_t now_ns);
 
-/* The reader has consumed so much. Returns whether the transfer goes on: it was paused. */
+/* The reader has consumed `size` bytes. Returns whether a paused transfer has to be resumed. */
 bool weir_stream_consumed(struct weir_client_stream *stream, uint64_t size, uint64_t now_ns);
 
 #endif

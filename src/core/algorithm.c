@@ -138,7 +138,7 @@ const struct algorithm_row algorithm_rows[ALGORITHMS] = {
                    .span = &leases},
     [WEIR_LEAKY_BUCKET] = {"leaky_bucket", WEIR_BUCKET_MAX, BUCKET, .init = bucket_init,
                            .cell = &buckets, .span = &leases},
-    /* No name of its own: leaky_bucket with `queue`. */
+    /* Rules files call it leaky_bucket, with `queue`. */
     [WEIR_LEAKY_QUEUE] = {"leaky_bucket", WEIR_BUCKET_MAX,
                           (BUCKET & ~ALGORITHM_CHOSEN) | ALGORITHM_QUEUE, .init = bucket_init,
                           .cell = &buckets, .span = &leases},

@@ -116,8 +116,8 @@ struct algorithm_row {
 
 extern const struct algorithm_row algorithm_rows[ALGORITHMS];
 
-/* A second half of the row, in an array of its own: a program that only decides, as the one in a
- * browser, links none of it. Never NULL, likewise. */
+/* A second half of the row, in another array, so that a program that only decides, such as the
+ * playground's, does not link it. Its pointers are never NULL either. */
 struct algorithm_upkeep {
     const struct cell_upkeep *cell;
     const struct span_upkeep *span;

@@ -217,13 +217,13 @@ uint16_t weir_engine_borrowed(const struct weir_decision *decision,
 void weir_engine_own(const struct weir_decision *decision, struct weir_decision *own);
 
 /* Has a decision that the rules have filled decided by its own limits alone, at their states: no
- * pool (borrow.h), no other region (region/lend.h) and no share of `mode: leased` takes their
- * place. */
+ * pool (borrow.h), no other region (feature/region/engine/lend.h) and no share of `mode: leased`
+ * takes their place. */
 void weir_engine_unaided(struct weir_decision *decision);
 
 /* Has a decision that removes states (WEIR_OP_RESET) or gives units back (WEIR_OP_REFUND) do the
- * same in the home of each key, where another region is its home and is reached (region/reach.h).
- * Before it is queued. */
+ * same in the home of each key, where another region is its home and is reached
+ * (feature/region/engine/reach.h). Before it is queued. */
 void weir_engine_reach_homes(struct weir_decision *decision);
 
 /* Whether a region that had to do the same has not, or has not said so; its name, as long as the

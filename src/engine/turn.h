@@ -12,7 +12,7 @@
  *   settle         settlements, in several steps (reservation.h)
  *   candidate.h    decisions of candidates
  *   warning.h      records of warnings
- *   question       what homes are asked, and given back (region/question.h)
+ *   question       what homes are asked, and given back (feature/region/engine/question.h)
  *   unattended     decisions whose asker is gone (below)
  *
  * Decisions with `alone` set, and those of the local store, run one by one after the batch. Those

@@ -2,8 +2,8 @@
 /* What a rules file becomes: the structures that the loader fills and that evaluation reads.
  *
  * Everything here is immutable once loaded, except the scales of limits that follow health
- * (charge/adaptive.h). It lives in the arena of its struct weir_rules, except the tables that own
- * their memory (words, tries, index, keys).
+ * (feature/adaptive/rules/limit.h). It lives in the arena of its struct weir_rules, except the
+ * tables that own their memory (words, tries, index, keys).
  */
 #ifndef WEIR_RULES_COMPILED_H
 #define WEIR_RULES_COMPILED_H
@@ -105,7 +105,7 @@ struct rules_rates {
 _Static_assert(WEIR_RATES_MAX <= 32, "a bit for each rate");
 
 /* Lengths of the records of warnings, and the name of their limits: no rule's has a '~'. See
- * charge/warn.h. */
+ * feature/webhook/rules/warn.h. */
 #define RULES_WARNED 9
 #define RULES_WARNED_NAME "warned~"
 
@@ -212,7 +212,7 @@ struct rules_refusal {
     struct weir_bytes body, content_type; /* data == NULL: problem details */
 };
 
-/* What the file says of standing beside its settings; see match/standing.h. */
+/* What the file says of standing beside its settings; see feature/standing/rules/match.h. */
 struct rules_standing {
     struct rules_rule *kinds; /* of each of settings.standing.kinds: a key of its attribute alone */
     struct rules_refusal suspended, revoked;

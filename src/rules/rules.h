@@ -324,7 +324,7 @@ void weir_rules_moment(const struct weir_rules *rules, uint64_t now_ns, struct w
 bool weir_rules_timed(const struct weir_rules *rules);
 
 /* Whether tokens are read (`jwt`): then requests had better have a memory of them
- * (identity/tokens.h). */
+ * (feature/identity/rules/tokens.h). */
 bool weir_rules_reads_tokens(const struct weir_rules *rules);
 
 #endif

@@ -10,8 +10,9 @@
  * start from their defaults. Key, match, cost and on_deny are the limit's. A limit by plan has one
  * candidate for all plans. In a shared store, the states are called NAME~candidate.
  *
- * With `global`, a candidate is divided as its limit is (region/region.h), and each region counts
- * it alone: the home of a key by the home's part, the others by floors. Nothing is lent of it.
+ * With `global`, a candidate is divided as its limit is (feature/region/rules/region.h), and each
+ * region counts it alone: the home of a key by the home's part, the others by floors. Nothing is
+ * lent of it.
  */
 #ifndef WEIR_RULES_CHARGE_CANDIDATE_H
 #define WEIR_RULES_CHARGE_CANDIDATE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `jwt`: how tokens are read and verified. See identity/jwt.h. */
+/* `jwt`: how tokens are read and verified. See feature/identity/rules/jwt.h. */
 #ifndef WEIR_RULES_LOAD_JWT_H
 #define WEIR_RULES_LOAD_JWT_H
 

@@ -4,7 +4,7 @@
  *
  *   begin     path and host in normal form
  *   value     an attribute; user, org and plan are looked up when the first of them is needed, a
- *             token is verified when the first of its claims is (identity/identify.h)
+ *             token is verified when the first of its claims is (feature/identity/rules/identify.h)
  *   holds     a part of a match, by atoms that are found once per attribute
  *   find      the limits that match, through the index
  *

@@ -5,7 +5,7 @@
  *   rebinding) and send requests from a browser here. So a request must name a host of this
  *   listener, and come from no page of another origin.
  * - Token: where one is set, everything but health and the files of pages needs it, or the cookie
- * of a session that it has begun (dashboard/session_cookie.h).
+ * of a session that it has begun (feature/dashboard/server/session_cookie.h).
  * - Peer: without a token, only this machine may read: by loopback, or by a Unix socket.
  * - Changes: a browser sends a cookie with whatever a page asks for, and reaches what this machine
  *   may reach. So a change without a token of its own comes from a page of exactly this origin

@@ -2,7 +2,7 @@
 /* What is in flight for streams of quotas: the peeks and charges of their buckets' limits.
  *
  *   tick, or one has ended ─▶ due bucket ─▶ its states are claimed ─▶ peek ─▶ plan ─▶ charge ─▶
- * READY (envoy/quota/assign.h)                 └──── a slot each ────┘
+ * READY (feature/envoy/server/quota/assign.h)                 └──── a slot each ────┘
  *
  * Each has a slot of its connection, which waits first for the peek and then for the charge. The
  * table decides both in the turn in which they are queued. Redis answers later: the loop continues,

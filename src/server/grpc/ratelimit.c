@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* envoy.service.ratelimit.v3.RateLimitService: a call of envoy/call.h, by gRPC. See grpc.h. */
+/* envoy.service.ratelimit.v3.RateLimitService: a call of feature/envoy/server/call.h, by gRPC. See
+ * grpc.h. */
 #include "server/grpc/ratelimit.h"
 
 #include "feature/envoy/server/call.h"

@@ -145,9 +145,9 @@ struct weir_slot {
     uint32_t waiting;                      /* decisions that are not done */
     uint32_t count;                        /* of decisions in the buffer */
     uint32_t weight;                       /* see WEIR_OWED_MAX */
-    uint32_t place;                        /* of a reservation: see reserve/reserve.h; of /v1/auth
-                                              the client's prefix: see net/holds.h */
-    uint16_t detail, flags;                /* the front end's */
+    uint32_t place;         /* of a reservation: see feature/reserve/server/reserve.h; of /v1/auth
+                               the client's prefix: see net/holds.h */
+    uint16_t detail, flags; /* the front end's */
 };
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `adaptive`: the controllers of a file, and which limits follow them. See charge/adaptive.h. */
+/* `adaptive`: the controllers of a file, and which limits follow them. See
+ * feature/adaptive/rules/limit.h. */
 #ifndef WEIR_FEATURE_ADAPTIVE_RULES_SECTION_H
 #define WEIR_FEATURE_ADAPTIVE_RULES_SECTION_H
 

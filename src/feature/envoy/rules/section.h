@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `envoy`: where envoyproxy/ratelimit's files are, and its settings. See envoy/options.h. */
+/* `envoy`: where envoyproxy/ratelimit's files are, and its settings. See
+ * feature/envoy/rules/options.h. */
 #ifndef WEIR_FEATURE_ENVOY_RULES_SECTION_H
 #define WEIR_FEATURE_ENVOY_RULES_SECTION_H
 

@@ -2,8 +2,8 @@
 /* Overrides of callers in Redis: compiled once, shared by all workers, kept for ever.
  *
  * A million callers have a few dozen different overrides between them, whose limits checks point
- * at. As with limits of commands (resp/adhoc_limits.h) each different one is made known to the
- * table once and never dropped; a worker asks here only when it reads a caller, not when it
+ * at. As with limits of commands (server/adhoc/adhoc_limits.h) each different one is made known to
+ * the table once and never dropped; a worker asks here only when it reads a caller, not when it
  * decides. What an override points at in the rules (its limit's name, a quota's calendar) is
  * copied, so that it outlives them, and a reload that changes none of it finds the same overrides
  * again.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `penalties` of the file: see charge/penalty.h.
+/* `penalties` of the file: see feature/penalties/rules/penalty.h.
  *
  *   penalties:
  *     - name: brute-force

@@ -3,11 +3,11 @@
  *
  * They are found with the checks, because the request is gone when a store denies it or when its
  * outcome is reported. Each has the check that counts it, in the limit NAME~strikes
- * (charge/penalty.h), and says for the map of standing whom it is held against. A request without
- * the value (no user, no such header), or with one longer than WEIR_STRIKE_VALUE_MAX, is no strike
- * of that penalty. As for standing, a user counts only where it was verified, and not where it is
- * an address. A trusted caller has no strikes: its ladder would climb unseen, since trust beats
- * penalties, and the steps would come in force when the trust ends.
+ * (feature/penalties/rules/penalty.h), and says for the map of standing whom it is held against. A
+ * request without the value (no user, no such header), or with one longer than
+ * WEIR_STRIKE_VALUE_MAX, is no strike of that penalty. As for standing, a user counts only where it
+ * was verified, and not where it is an address. A trusted caller has no strikes: its ladder would
+ * climb unseen, since trust beats penalties, and the steps would come in force when the trust ends.
  *
  * Threads: reads only, as evaluate.h. Allocates nothing.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `priority` of the file, and `shed` of a limit: see charge/priority.h. */
+/* `priority` of the file, and `shed` of a limit: see feature/priority/rules/priority.h. */
 #ifndef WEIR_FEATURE_PRIORITY_RULES_SECTION_H
 #define WEIR_FEATURE_PRIORITY_RULES_SECTION_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The section `regions:`, and `global:` of a limit. See region/region.h. */
+/* The section `regions:`, and `global:` of a limit. See feature/region/rules/region.h. */
 #ifndef WEIR_FEATURE_REGION_RULES_SECTION_H
 #define WEIR_FEATURE_REGION_RULES_SECTION_H
 

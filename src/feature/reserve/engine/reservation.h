@@ -34,7 +34,7 @@
  *   4 A crash takes away only the release by itself: what was reserved then stays charged until it
  *     is settled, or leaves its window. Between the record and what is given back, likewise.
  *
- * Token: token/reservation_token.h.
+ * Token: feature/reserve/engine/reservation_token.h.
  *
  * Its secret is the region's, so that a token outlives a restart with a state file, and is good in
  * all processes on it; or that of a remote store (weir_store_ops.secret), so that a token is

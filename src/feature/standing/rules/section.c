@@ -93,7 +93,7 @@ static void load_kind(struct rules_loader *loader, const struct rules_node *node
         standing->kinds_count++;
 }
 
-/* The address is looked up first and identities last: see match/standing.h. */
+/* The address is looked up first and identities last: see feature/standing/rules/match.h. */
 static int cost_of(const struct rules_key_part *part)
 {
     return part->source == RULES_FROM_ADDRESS ? 0 : rules_about_caller(part->attribute) ? 2 : 1;

@@ -5,8 +5,8 @@
  *   a       rediss://10.0.0.1:6380
  *   b       rediss://10.0.0.2:6380
  *
- * The home of a key is chosen by rendezvous hashing over the names (region/home.h), so the order of
- * lines does not matter, and a URL may change without moving a key.
+ * The home of a key is chosen by rendezvous hashing over the names (feature/region/rules/home.h),
+ * so the order of lines does not matter, and a URL may change without moving a key.
  *
  * Threads: pure.
  */

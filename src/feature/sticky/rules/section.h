@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The section `sticky:`, and `per_node:` of a limit. See sticky/peers.h and docs/distributed.md. */
+/* The section `sticky:`, and `per_node:` of a limit. See feature/sticky/rules/peers.h and
+ * docs/distributed.md. */
 #ifndef WEIR_FEATURE_STICKY_RULES_SECTION_H
 #define WEIR_FEATURE_STICKY_RULES_SECTION_H
 

@@ -6,8 +6,8 @@
  *           ├▶ every gap-th request: observe, with `sampled`
  *           └▶ every denied request: observe
  *
- * The observer says by what it returns how many requests pass until the next sample, so how much is
- * seen is its affair. A request that is neither sampled nor denied costs a decrement and a word a
+ * The observer returns how many requests pass until the next sample, so it chooses the rate of
+ * samples. A request that is neither sampled nor denied costs a decrement and a word a
  * check.
  *
  * Only WEIR_OP_DECIDE is observed: no peek, no settlement, no record of the engine's own.

@@ -57,7 +57,7 @@ uint8_t weir_denial_copy(char *field, size_t max, struct weir_bytes text);
 /* "5;w=60": how many in how many seconds. False: it is no such text. */
 bool weir_denial_policy_read(const char *text, uint64_t *rate, uint64_t *window_s);
 
-/* Why it was refused, as the counters have it (engine/observe/cause.h). */
+/* Why it was refused, as the counters have it (feature/use/engine/cause.h). */
 enum weir_cause weir_denial_cause(const struct weir_denial *denial);
 
 /* As a JSON object; NULL: no memory. With `sequence`, as `id`. */
