@@ -136,8 +136,8 @@ export class Cancelled extends Failed {}
 export class Session {
   constructor(options?: SessionOptions);
   request(method: string, url: string | URL, options?: RequestOptions): Promise<Response>;
-  /** An answer as soon as it has begun; then nothing is tried again. `timeMs` ends with the head, and an answer without a
-   * byte for `tryTimeMs` is a Timeout. */
+  /** An answer as soon as it has begun; then nothing is tried again. `timeMs` ends with the head, and an answer without
+   * a byte for `tryTimeMs` is a Timeout. */
   stream(method: string, url: string | URL, options?: RequestOptions): Promise<Stream>;
   get(url: string | URL, options?: RequestOptions): Promise<Response>;
   head(url: string | URL, options?: RequestOptions): Promise<Response>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // undici's Dispatcher and a fetch over a Session, so that what uses them keeps to servers' rate limits. An answer is
-// handed on while it arrives; a reader that is not ready pauses the transfer. Handlers have one of two forms: since undici 7 with a
-// controller (onRequestStart, …), before and in Node's own fetch with callbacks (onConnect, …).
+// handed on while it arrives; a reader that is not ready pauses the transfer. Handlers have one of two forms: since
+// undici 7 with a controller (onRequestStart, …), before and in Node's own fetch with callbacks (onConnect, …).
 'use strict';
 
 const { Session, Stream, Timeout } = require('./client.js');

@@ -174,11 +174,11 @@ struct weir_client_request {
      * last answer has a status that is retried (such as 429) or there is none: on_done then has all
      * of it. Returns false to refuse the answer. */
     bool (*on_head)(void *context, const struct weir_client_head *head);
-    /* With on_head: so many bytes may be handed to on_body before weir_client_consumed gives them
-     * back; at this bound the transfer pauses, also for the server. A piece is handed over whole:
-     * it may pass the bound by WEIR_CLIENT_PIECE_MOST. Pieces of fewer than 512 bytes count as
-     * 512 until fewer bytes are left than pieces: give back all that was taken when nothing is left
-     * to take. 0: no bound. */
+    /* With on_head, and weir_client_submit only: how many bytes on_body may get that
+     * weir_client_consumed has not given back. At this bound the transfer pauses, also for the
+     * server. A piece is handed over whole: it may pass the bound by WEIR_CLIENT_PIECE_MOST. Pieces
+     * of fewer than 512 bytes count as 512 until fewer bytes are left than pieces: give back all
+     * that was taken when nothing is left to take. 0: no bound. */
     uint64_t body_window;
 };
 
@@ -208,9 +208,9 @@ int weir_client_submit(struct weir_client *client, const struct weir_client_requ
 /* Ends a request as WEIR_CLIENT_CANCELLED, soon. A request that has ended is ignored. */
 void weir_client_cancel(struct weir_client *client, uint64_t id);
 
-/* The reader has taken so many bytes of what on_body was given: the transfer may go on. For
- * requests with a body_window; one that has ended is ignored. Errors: WEIR_ERR_MEMORY (nothing was
- * given back: call again, or cancel). */
+/* Gives back `bytes` of what on_body got, once the reader has taken them: a paused transfer
+ * continues when half of its body_window is free. A request that has ended is ignored. Errors:
+ * WEIR_ERR_MEMORY (nothing was given back: call again, or cancel). */
 int weir_client_consumed(struct weir_client *client, uint64_t id, uint64_t bytes)
     __attribute__((warn_unused_result));
 

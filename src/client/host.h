@@ -16,9 +16,9 @@
  * of a stated pause, but those after it. While refusals go on, weir_host_probing asks for one
  * request at a time.
  *
- * A 429 with a policy that has nothing left is explained: the learned rate does not count it,
- * unless it is the second in a row, for then what the server tells is wrong. Where no window is
- * stated, a wait that was rounded up to one unit explains nothing.
+ * A 429 with a policy that has nothing left is explained: the learned rate does not count it. Where
+ * the policy states no window, the rate counts those from the second in a row on, for then what the
+ * server tells is wrong; and a wait that was rounded up to one unit explains nothing.
  *
  * The budget of retries counts answers 500, 502, 503, 504 and broken connections as failures. A
  * refusal other than 503 takes nothing from it: the pause and the pace bound what follows, whatever

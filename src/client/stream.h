@@ -10,7 +10,7 @@
  * costs a reader more than its bytes: of small ones there are at most as many as if each had
  * WEIR_STREAM_SMALL bytes. Those that were consumed count until fewer bytes are left than pieces.
  *
- * Memory: 72 bytes in each job, a pointer in the heap. Threads: the client's thread owns it. Times
+ * Memory: 64 bytes in each job, a pointer in the heap. Threads: the client's thread owns it. Times
  * are arguments, in nanoseconds.
  */
 #ifndef WEIR_CLIENT_STREAM_H

@@ -312,8 +312,8 @@ type stream struct {
 	status   int
 	headers  string
 	buffer   []byte // what has come
-	read     int    // so much of it was read
-	consumed int    // and so much was not reported yet
+	read     int    // bytes of buffer that the reader has
+	consumed int    // bytes read, and not reported yet
 	closed   bool
 	done     *ended
 }
@@ -420,7 +420,7 @@ func (s *stream) failure(done *ended) error {
 	return &Failed{done.outcome, done.reason, done.tries, done.retryAfter}
 }
 
-// The transfer may go on by so many bytes. Without memory the stream ends.
+// Reports that bytes were read, so that a paused transfer continues. Without memory the stream ends.
 func (s *stream) report(bytes int) {
 	s.client.lock.RLock()
 	defer s.client.lock.RUnlock()

@@ -6,9 +6,9 @@
     weir.botocore.attach(s3, limits)
 
 A final answer comes as it is, also the last 429. Where there is none: ReadTimeoutError or
-EndpointConnectionError of botocore. A body that botocore hands on (S3's
-GetObject, event streams) is read while it arrives, any other whole; timeouts, proxies and certificates of botocore
-are not used. The weir.client.Session is the caller's to close.
+EndpointConnectionError of botocore. A body that botocore hands on (S3's GetObject, event streams) is
+read while it arrives, any other whole; timeouts, proxies and certificates of botocore are not used. The
+weir.client.Session is the caller's to close.
 """
 
 from botocore.awsrequest import AWSResponse

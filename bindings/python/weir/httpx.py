@@ -8,7 +8,8 @@
 A final answer comes as it is, also the last 429. Where there is none:
 httpx.PoolTimeout for a request that found no room under the limit in its time, httpx.ReadTimeout, or
 httpx.ConnectError. An answer is returned when it has begun, and its body read while it arrives
-(httpx.ReadError: it broke off); httpx's own timeouts, proxies and certificates are not used. The session is the caller's to close.
+(httpx.ReadError: it broke off); httpx's own timeouts, proxies and certificates are not used. The session
+is the caller's to close.
 """
 
 import httpx

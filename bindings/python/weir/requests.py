@@ -9,7 +9,8 @@ limits.
 A final answer comes as it is, also the last 429. Where there is none: requests.Timeout for a request
 that found no room under the limit in its time, requests.ReadTimeout, or requests.ConnectionError. With
 stream=True an answer is returned when it has begun, and its body read while it arrives; without, it is
-read whole, and tried again if it breaks off. Timeouts, proxies and certificates of requests are not used. The weir.client.Session is the caller's to close.
+read whole, and tried again if it breaks off. Timeouts, proxies and certificates of requests are not
+used. The weir.client.Session is the caller's to close.
 """
 
 import requests
