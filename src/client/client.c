@@ -175,7 +175,7 @@ static void end_overdue(struct weir_client *client, struct weir_client_job *job,
     char reason[WEIR_REASON_MAX];
 
     snprintf(reason, sizeof reason, "the request's time ended while it waited%s%s",
-             full ? ": as many are in flight, streams included, as allows " : "", full ? full : "");
+             full ? ": requests in flight and open streams use up " : "", full ? full : "");
     weir_queue_remove(&client->queue, job);
     job->wait_ns = when > now_ns ? when - now_ns : 0;
     end_job(client, job, when > now_ns ? WEIR_CLIENT_LIMITED : WEIR_CLIENT_TIMEOUT, 0, reason);
@@ -365,7 +365,7 @@ static bool take_cancelled(struct weir_client *client)
     }
 }
 
-/* What readers have taken lets their transfers go on. */
+/* Counts what readers have consumed, and continues the transfers that were paused for them. */
 static void take_consumed(struct weir_client *client)
 {
     pthread_mutex_lock(&client->mutex);
