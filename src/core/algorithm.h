@@ -104,12 +104,13 @@ struct algorithm_row {
     const char *name; /* as rules files and answers have it */
     uint64_t rate_max;
     unsigned traits;
-    /* What is the algorithm's own of a compiled limit, whose spec has its defaults, and whose
-     * capacity is the rate, or the burst. NULL: nothing. Errors: as weir_limit_init. */
+    /* Computes the fields of a compiled limit that only this algorithm has. Before the call the
+     * spec has its defaults, and the capacity is the rate, or the burst. NULL: there are no such
+     * fields. Errors: as weir_limit_init. */
     int (*init)(struct weir_limit *limit, struct weir_reason *reason);
 
-    /* Never NULL: of an algorithm without such states they are another one's, so that a damaged
-     * file cannot name what is not there. */
+    /* Never NULL. An algorithm that has no states in cells, or none in spans, names another one's
+     * functions there: so no state in a damaged file leads to a call of NULL. */
     const struct cell_algorithm *cell;
     const struct span_algorithm *span;
 };

@@ -190,8 +190,7 @@ static bool any_state(const struct weir_decision *decision)
 
 /* A floor that is nothing denies without a look at a state (feature/region/rules/region.h). With a
  * record beside it the store is asked, since it may have recorded that the home has admitted the
- * request.
- */
+ * request. */
 static void ask_floors(struct weir_decision *decision)
 {
     for (uint16_t i = 0; i < decision->count; i++)

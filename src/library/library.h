@@ -102,9 +102,10 @@ static inline void library_count(const struct weir_lane *lane,
 void library_say(const struct library_say *say, enum weir_say level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Says what is deprecated in rules that were loaded. */
-/* The rules are these from now on: says so where they have penalties that no server keeps. */
+/* Takes the rules that are in force from now on, and says it where no server keeps their penalties.
+ */
 void library_look_for_keeper(struct weir *weir, const struct weir_rules *rules);
+/* Says what is deprecated in rules that were loaded. */
 void library_say_deprecated(const struct library_say *say, const struct weir_problems *problems);
 
 /* Which table weir_open opens, except its path and the times; the texts are those of rules and

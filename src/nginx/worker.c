@@ -126,7 +126,7 @@ static void check_state(struct weir_ngx_worker *worker, ngx_log_t *log)
 static void check_penalties(struct weir_ngx_worker *worker, ngx_log_t *log)
 {
     struct weir_reason reason;
-    uint64_t lost;
+    uint64_t lost = worker->strikes_lost; /* stays so where the call sets none: in a child */
     worker->penalties_fail = weir_penalties_check(worker->weir, &lost, &reason) < 0;
     if (worker->penalties_fail)
         weir_ngx_tell(worker->conf, log, reason.text,
