@@ -474,8 +474,9 @@ static void count_strikes(struct weir_engine *engine, const struct weir_entry *e
 {
     struct weir_reservation r;
     uint16_t count = entry->decision.count;
-    bool marked = plan->step == STEP_BACK || (count > 0 && entry->outcomes[count - 1].charged);
-    if (plan->settled.repeated || plan->settled.failed || !marked)
+    if (plan->settled.repeated || plan->settled.failed) /* the store may have set no outcome */
+        return;
+    if (plan->step != STEP_BACK && (count == 0 || !entry->outcomes[count - 1].charged))
         return;
     weir_reservation_unpack(&r,
                             (const unsigned char *)scratch_at(entry, offsetof(struct plan, token)));
@@ -490,7 +491,7 @@ static bool goes_on(struct weir_engine *engine, struct weir_entry *entry)
     plan_load(entry, &plan);
     plan.settled.repeated = decision->repeated;
     /* A store that is full of states that deny has no room for the record. */
-    bool unmarked = !plan.last && decision->verdict == WEIR_ALLOWED &&
+    bool unmarked = decision->error == 0 && !plan.last && decision->verdict == WEIR_ALLOWED &&
                     !entry->outcomes[decision->count - 1].charged;
     if (decision->error != 0 || decision->repeated || plan.last || unmarked) {
         plan.settled.failed = (decision->error != 0 || unmarked) && plan.step != STEP_BACK;
