@@ -286,10 +286,11 @@ int weir_state_check(struct weir *weir, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
 /* Whether a `weir serve` on the state file keeps the penalties of the rules, if they have any.
- * Without one limits and standing go on, and no penalty moves anybody. `lost` may be NULL: how many
- * strikes found no server since weir_open. It may open a file, so it is for once a second, not for
- * each request. Errors: WEIR_ERR_UNSUPPORTED (there is no such server; in a child), WEIR_ERR_FORMAT
- * (one of another version), WEIR_ERR_MEMORY, WEIR_ERR_IO. */
+ * Without one, limits and standing still apply, and penalties change no standing. Sets *lost
+ * (NULL: not wanted; in a child it is not set) to how many strikes found no server since weir_open.
+ * It may open a file, so it is for once a second, not for each request. Errors:
+ * WEIR_ERR_UNSUPPORTED (there is no such server; in a child), WEIR_ERR_FORMAT (one of another
+ * version), WEIR_ERR_MEMORY, WEIR_ERR_IO. */
 int weir_penalties_check(struct weir *weir, uint64_t *lost, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 

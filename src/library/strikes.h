@@ -9,8 +9,8 @@
  *
  * A strike that moves nothing only prolongs a step, so one a second for each value is enough.
  *
- * Without a server limits and standing continue, the state counts strikes on, and no ladder
- * moves: what could not be handed over is counted, and said (library_leave).
+ * Without a server, limits and standing still apply and the state still counts strikes, but no
+ * ladder moves: strikes that could not be handed over are counted, and logged (library_leave).
  *
  * Memory: 2 KiB, and the ring's. Threads: internally locked; strikes are rare.
  */
