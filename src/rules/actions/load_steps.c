@@ -7,15 +7,14 @@
 #include "rules/actions/steps.h"
 #include "rules/load/limit/limit_fields.h"
 
-#define STEP_EXAMPLE 80 /* percent */
 #define DELAY_LEAST_NS UINT64_C(1000000)
 #define ONE_OF "a step needs one of `mark: true`, `delay` and `challenge: true`"
 
 enum { AT, MARK, DELAY, CHALLENGE, FIELDS };
 
 static const struct rules_keyword keywords[] = {
-    [AT] = {"at", RULES_PERCENT, RULES_RANGE(1, 99), .example = STEP_EXAMPLE,
-            .flags = RULES_REQUIRED, .doc = "the use of the limit from which it counts"},
+    [AT] = {"at", RULES_PERCENT, RULES_RANGE(1, 99), .example = 80, .flags = RULES_REQUIRED,
+            .doc = "the use of the limit from which it counts"},
     [MARK] = {"mark", RULES_FLAG, .doc = "`true`: answers carry a mark"},
     [DELAY] = {"delay", RULES_DURATION, RULES_RANGE(DELAY_LEAST_NS, WEIR_DELAY_MAX_NS),
                .word = "true",
@@ -108,7 +107,8 @@ static void load_step(struct rules_loader *loader, const struct rules_node *node
 {
     struct rules_field fields[FIELDS];
     struct weir_step step = {.action = WEIR_ACTION_MARK};
-    uint32_t percent = 0, actions = 0;
+    uint64_t number = 0;
+    uint32_t actions = 0;
     if (!rules_section_find(loader, &rules_section_step, node, fields))
         return;
     for (int i = MARK; i < FIELDS; i++)
@@ -118,8 +118,9 @@ static void load_step(struct rules_loader *loader, const struct rules_node *node
     else if (actions != 1)
         rules_problem(loader, node, actions == 0 ? ONE_OF : ONE_OF ", not several");
     if (!fields[AT].value || actions != 1 ||
-        !rules_read_percent(loader, fields[AT].value, "at", 1, 99, STEP_EXAMPLE, &percent))
+        !rules_keyword_number(loader, &keywords[AT], fields[AT].value, &number))
         return;
+    uint32_t percent = (uint32_t)number;
     if (percent <= *last)
         rules_problem(loader, fields[AT].value,
                       "steps must be in ascending order; %u%% comes after %u%%", percent, *last);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see adaptive.h */
+/* see limit.h */
 #include "feature/adaptive/rules/limit.h"
 
 #include "rules/charge/settle.h"

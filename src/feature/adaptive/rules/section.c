@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see adaptive.h */
+/* see section.h */
 #include "feature/adaptive/rules/section.h"
 
 #include <string.h>
@@ -124,44 +124,40 @@ static void load_sources(struct rules_loader *loader, const struct rules_node *n
     }
 }
 
-/* The reading from which on a row counts, in the units of struct weir_reading. */
-static bool read_threshold(struct rules_loader *loader, int signal, const struct rules_node *node,
-                           uint64_t *value)
-{
-    uint32_t percent = 0;
-
-    if (signal == WEIR_SIGNAL_QUEUE)
-        return rules_read_number(loader, node, "queue", 1, UINT32_MAX, value);
-    if (signal == WEIR_SIGNAL_P99)
-        return rules_read_duration(loader, node, "p99", LATENCY_MIN_NS, LATENCY_MAX_NS,
-                                   "1ms to 10min", value);
-    if (!rules_read_percent(loader, node, weir_signal_names[signal], 1, 100, 80, &percent))
-        return false;
-    *value = (uint64_t)percent * 100;
-    return true;
-}
-
 #define SCALE WEIR_SIGNALS
 
 /* The signals in their order, and the scale. */
 static const struct rules_keyword row_keywords[] = {
-    {"cpu", RULES_PERCENT, RULES_RANGE(1, 100), .doc = "from this use of the processors on"},
-    {"memory", RULES_PERCENT, RULES_RANGE(1, 100), .doc = "from this use of memory on"},
+    {"cpu", RULES_PERCENT, RULES_RANGE(1, 100), .example = 80,
+     .doc = "from this use of the processors on"},
+    {"memory", RULES_PERCENT, RULES_RANGE(1, 100), .example = 80,
+     .doc = "from this use of memory on"},
     {"p99", RULES_DURATION, RULES_RANGE(LATENCY_MIN_NS, LATENCY_MAX_NS),
      .doc = "from this latency of 99 of 100 requests on"},
-    {"errors", RULES_PERCENT, RULES_RANGE(1, 100), .doc = "from this share of failures on"},
+    {"errors", RULES_PERCENT, RULES_RANGE(1, 100), .example = 80,
+     .doc = "from this share of failures on"},
     {"queue", RULES_NUMBER, RULES_RANGE(1, UINT32_MAX), .doc = "from this length on"},
-    [SCALE] = {"x", RULES_PERCENT, RULES_RANGE(1, 100), .flags = RULES_REQUIRED,
+    [SCALE] = {"x", RULES_PERCENT, RULES_RANGE(1, 100), .example = 50, .flags = RULES_REQUIRED,
                .doc = "what is left of the limit then"},
 };
 static const struct rules_section row_section = RULES_SECTION("a row of `table`", row_keywords);
+
+/* The reading from which on a row counts, in the units of struct weir_reading. */
+static bool read_threshold(struct rules_loader *loader, int signal, const struct rules_node *node,
+                           uint64_t *value)
+{
+    if (!rules_keyword_number(loader, &row_keywords[signal], node, value))
+        return false;
+    *value *= row_keywords[signal].kind == RULES_PERCENT ? 100 : 1;
+    return true;
+}
 
 static void load_row(struct rules_loader *loader, const struct rules_node *node,
                      const struct weir_adaptive *adaptive, struct weir_health_row *row)
 {
     struct rules_field fields[RULES_KEYWORDS_MAX];
     int signal = -1, count = 0;
-    uint32_t percent = 100;
+    uint64_t percent = 100;
 
     if (!rules_section_find(loader, &row_section, node, fields))
         return;
@@ -181,7 +177,7 @@ static void load_row(struct rules_loader *loader, const struct rules_node *node,
         rules_problem(loader, fields[signal].key, "`signals` does not say where `%s` comes from",
                       weir_signal_names[signal]);
     if (!read_threshold(loader, signal, fields[signal].value, &row->at_least) ||
-        !rules_read_percent(loader, fields[SCALE].value, "x", 1, 100, 50, &percent))
+        !rules_keyword_number(loader, &row_keywords[SCALE], fields[SCALE].value, &percent))
         return;
     row->signal = (uint8_t)signal;
     row->percent = (uint8_t)percent;
@@ -211,8 +207,8 @@ static const struct rules_keyword health_keywords[] = {
     [TABLE] = {"table", RULES_MAPPING, .many = RULES_LISTED, .section = &row_section,
                .flags = RULES_REQUIRED,
                .doc = "what is left of a limit from which reading on: `[{ cpu: 80%, x: 50% }]`"},
-    [FLOOR_FIELD] = {"floor", RULES_PERCENT, RULES_RANGE(1, 100), .otherwise = "10%",
-                     .doc = "less than this is never left"},
+    [FLOOR_FIELD] = {"floor", RULES_PERCENT, RULES_RANGE(1, 100), .example = FLOOR,
+                     .otherwise = "10%", .doc = "less than this is never left"},
     [HYSTERESIS] = {"hysteresis", RULES_DURATION, RULES_RANGE(RULES_S, HYSTERESIS_MAX_NS),
                     .otherwise = "10s",
                     .doc = "how long readings must be better before more is "
@@ -231,9 +227,10 @@ static const struct rules_keyword controller_keywords[] = {
              .doc = "the limit while nothing is wrong"},
     [INCREASE_FIELD] = {"increase", RULES_NUMBER, RULES_RANGE(1, WEIR_AIMD_MAX), .otherwise = "1",
                         .doc = "of `aimd`: what a good second adds"},
-    [DECREASE_FIELD] = {"decrease", RULES_PERCENT, RULES_RANGE(1, 99), .otherwise = "90%",
-                        .doc = "of `aimd`: what a bad one leaves"},
-    [CALLERS_FIELD] = {"failing_callers", RULES_PERCENT, RULES_RANGE(0, 99), .otherwise = "5%",
+    [DECREASE_FIELD] = {"decrease", RULES_PERCENT, RULES_RANGE(1, 99), .example = DECREASE,
+                        .otherwise = "90%", .doc = "of `aimd`: what a bad one leaves"},
+    [CALLERS_FIELD] = {"failing_callers", RULES_PERCENT, RULES_RANGE(0, 99),
+                       .example = FAILING_CALLERS, .otherwise = "5%",
                        .doc = "of `aimd`: the share of callers with failures that a good second "
                               "may have"},
     [FAILURES] = {"on", RULES_TEXT, .many = RULES_SEVERAL, .otherwise = "5xx",
@@ -255,7 +252,7 @@ static void load_health(struct rules_loader *loader, const struct rules_node *no
 {
     struct rules_field fields[RULES_KEYWORDS_MAX];
     struct weir_health_spec *spec = &adaptive->health;
-    uint32_t floor_percent = FLOOR;
+    uint64_t floor_percent = FLOOR;
 
     spec->hysteresis_ns = HYSTERESIS_NS;
     if (!rules_section_find(loader, &health_section, node, fields))
@@ -270,8 +267,8 @@ static void load_health(struct rules_loader *loader, const struct rules_node *no
     load_table(loader, fields[TABLE].value, adaptive);
     load_failures(loader, fields[ON].value, adaptive);
     if (fields[FLOOR_FIELD].value)
-        rules_read_percent(loader, fields[FLOOR_FIELD].value, "floor", 1, 100, FLOOR,
-                           &floor_percent);
+        (void)rules_keyword_number(loader, &health_keywords[FLOOR_FIELD], fields[FLOOR_FIELD].value,
+                                   &floor_percent);
     if (fields[HYSTERESIS].value)
         (void)rules_keyword_number(loader, &health_keywords[HYSTERESIS], fields[HYSTERESIS].value,
                                    &spec->hysteresis_ns);
@@ -308,8 +305,8 @@ static void load_controller(struct rules_loader *loader, const struct rules_node
                             struct weir_adaptive *adaptive)
 {
     struct rules_field fields[RULES_KEYWORDS_MAX];
-    uint64_t increase = INCREASE;
-    uint32_t decrease = DECREASE, callers = FAILING_CALLERS, range[2];
+    uint64_t increase = INCREASE, decrease = DECREASE, callers = FAILING_CALLERS;
+    uint32_t range[2];
     int algorithm;
 
     if (!rules_section_find(loader, &controller_section, node, fields))
@@ -331,11 +328,11 @@ static void load_controller(struct rules_loader *loader, const struct rules_node
     if (fields[INCREASE_FIELD].value)
         rules_read_number(loader, fields[INCREASE_FIELD].value, "increase", 1, range[1], &increase);
     if (fields[DECREASE_FIELD].value)
-        rules_read_percent(loader, fields[DECREASE_FIELD].value, "decrease", 1, 99, DECREASE,
-                           &decrease);
+        (void)rules_keyword_number(loader, &controller_keywords[DECREASE_FIELD],
+                                   fields[DECREASE_FIELD].value, &decrease);
     if (fields[CALLERS_FIELD].value)
-        rules_read_percent(loader, fields[CALLERS_FIELD].value, "failing_callers", 0, 99,
-                           FAILING_CALLERS, &callers);
+        (void)rules_keyword_number(loader, &controller_keywords[CALLERS_FIELD],
+                                   fields[CALLERS_FIELD].value, &callers);
     adaptive->kind = WEIR_ADAPTIVE_AIMD;
     adaptive->aimd = (struct weir_aimd_spec){range[0], range[1], (uint32_t)increase,
                                              (uint8_t)decrease, (uint8_t)callers};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see envoy.h */
+/* see section.h */
 #include "feature/envoy/rules/section.h"
 
 #include <stdlib.h>

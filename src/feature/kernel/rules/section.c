@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see kernel.h */
+/* see section.h */
 #include "feature/kernel/rules/section.h"
 
 #include <string.h>

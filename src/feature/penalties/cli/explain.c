@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see explain_penalties.h */
+/* see explain.h */
 #include "feature/penalties/cli/explain.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see penalties.h */
+/* see section.h */
 #include "feature/penalties/rules/section.h"
 
 #include <stdio.h>

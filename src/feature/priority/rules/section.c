@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see priority.h */
+/* see section.h */
 #include "feature/priority/rules/section.h"
 
 #include <string.h>
@@ -9,8 +9,6 @@
 #include "rules/load/attributes.h"
 #include "rules/load/limit/limit_fields.h"
 #include "rules/load/limit/match.h"
-
-#define SHED_EXAMPLE 60 /* percent */
 
 enum { FROM, CLASSES, DEFAULT };
 
@@ -244,12 +242,11 @@ void rules_load_shed(struct rules_loader *loader, const struct rules_field *fiel
         return;
     memset(shed, 100, RULES_CLASSES_MAX);
     for (uint32_t i = 0; i < node->size; i += 2) {
-        uint32_t percent = 100;
+        uint8_t percent = 100;
         int class = find_class(loader, node->items[i], "a class", priority);
-        if (rules_read_percent(loader, node->items[i + 1], "shed", 1, 100, SHED_EXAMPLE,
-                               &percent) &&
+        if (rules_read_scale(loader, RULES_LIMIT_SHED, "shed", node->items[i + 1], &percent) &&
             class >= 0)
-            shed[class] = (uint8_t)percent;
+            shed[class] = percent;
     }
     if (loader->wrong == wrong)
         check_order(loader, field, priority, shed);

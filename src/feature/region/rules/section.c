@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see regions.h */
+/* see section.h */
 #include "feature/region/rules/section.h"
 
 #include <string.h>

@@ -12,7 +12,6 @@
 
 #define SUSPICIOUS 30
 #define MALICIOUS 60
-#define SCALE_EXAMPLE 50
 
 /* --- `signals` -------------------------------------------------------------------------------- */
 
@@ -304,12 +303,11 @@ static void load_scale(struct rules_loader *loader, const struct rules_node *nam
                        const struct rules_node *value, uint8_t *scales)
 {
     struct weir_bytes text;
-    uint32_t percent = 0;
     if (!rules_read_text(loader, name, "by_class", &text) ||
         !rules_check_score_value(loader, name, WEIR_ATTR_CLASS, text))
         return;
-    if (rules_read_percent(loader, value, text.data, 1, 100, SCALE_EXAMPLE, &percent))
-        scales[weir_class_of(text)] = (uint8_t)percent;
+    (void)rules_read_scale(loader, RULES_LIMIT_BY_CLASS, text.data, value,
+                           &scales[weir_class_of(text)]);
 }
 
 void rules_load_by_class(struct rules_loader *loader, const struct rules_field *fields,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see standing_lists.h */
+/* see lists.h */
 #include "feature/standing/rules/lists.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see standing.h */
+/* see match.h */
 #include "feature/standing/rules/match.h"
 
 #include <string.h>

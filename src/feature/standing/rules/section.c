@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see standing.h */
+/* see section.h */
 #include "feature/standing/rules/section.h"
 
 #include <stdio.h>
@@ -466,13 +466,10 @@ void rules_load_standing(struct rules_loader *loader, const struct rules_node *n
 
 /* --- `by_standing` ---------------------------------------------------------------------------- */
 
-#define SCALE_EXAMPLE 20
-
 static void load_scale(struct rules_loader *loader, const struct rules_node *name,
                        const struct rules_node *value, uint8_t *scales)
 {
     struct weir_bytes text;
-    uint32_t percent = 0;
     uint8_t level;
     if (!rules_read_text(loader, name, "by_standing", &text) ||
         !rules_read_level(loader, name, "by_standing", text, &level))
@@ -484,8 +481,7 @@ static void load_scale(struct rules_loader *loader, const struct rules_node *nam
                       "callers meet no limit, and others meet it as it is");
         return;
     }
-    if (rules_read_percent(loader, value, text.data, 1, 100, SCALE_EXAMPLE, &percent))
-        scales[level] = (uint8_t)percent;
+    (void)rules_read_scale(loader, RULES_LIMIT_BY_STANDING, text.data, value, &scales[level]);
 }
 
 void rules_load_by_standing(struct rules_loader *loader, const struct rules_field *fields,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see sticky.h */
+/* see section.h */
 #include "feature/sticky/rules/section.h"
 
 #include <string.h>

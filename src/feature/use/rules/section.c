@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see denials.h */
+/* see section.h */
 #include "feature/use/rules/section.h"
 
 enum { DENIALS_FILE, DENIALS_KEEP, DENIALS_SIZE, DENIALS_SAMPLE, DENIALS_SERIES };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see xdp.h */
+/* see section.h */
 #include "feature/xdp/rules/section.h"
 
 #include <stdio.h>

@@ -164,7 +164,6 @@ void rules_load_cost(struct rules_loader *loader, const struct rules_node *node,
 
 #define CAP_DEFAULT 10   /* percent of the rate, per window */
 #define DEBT_DEFAULT 100 /* percent of the capacity */
-#define DEBT_MOST 1000
 
 /* What may be given back per window: the cap as a limit of its own. */
 static void make_cap(struct rules_loader *loader, const struct rules_node *node, uint32_t percent,
@@ -219,7 +218,7 @@ static void make_all_caps(struct rules_loader *loader, const struct rules_node *
 static void load_refund(struct rules_loader *loader, const struct rules_field *on,
                         const struct rules_field *cap, struct rules_rule *rule)
 {
-    uint32_t percent = CAP_DEFAULT;
+    uint64_t percent = CAP_DEFAULT;
     struct rules_items items = rules_items_of(&on->value);
     if (rule->algorithm == WEIR_CONCURRENCY) {
         rules_problem(
@@ -236,12 +235,12 @@ static void load_refund(struct rules_loader *loader, const struct rules_field *o
     for (uint32_t i = 0; i < items.count && refund; i++)
         good = rules_read_status(loader, items.items[i], "refund_on", refund->statuses) && good;
     if (cap->value) {
-        good =
-            rules_read_percent(loader, cap->value, "refund_cap", 1, 100, CAP_DEFAULT, &percent) &&
-            good;
+        good = rules_keyword_number(loader, &rules_section_limit.keywords[RULES_LIMIT_REFUND_CAP],
+                                    cap->value, &percent) &&
+               good;
     }
     if (good)
-        make_all_caps(loader, cap->value ? cap->value : on->value, percent, rule, refund);
+        make_all_caps(loader, cap->value ? cap->value : on->value, (uint32_t)percent, rule, refund);
     rule->refund = refund;
 }
 
@@ -251,12 +250,13 @@ void rules_load_settle(struct rules_loader *loader, const struct rules_field *fi
     const struct rules_field *on = &fields[RULES_LIMIT_REFUND_ON];
     const struct rules_field *cap = &fields[RULES_LIMIT_REFUND_CAP];
     const struct rules_node *debt = fields[RULES_LIMIT_DEBT].value;
-    uint32_t percent = DEBT_DEFAULT;
+    uint64_t percent = DEBT_DEFAULT;
     if (on->value)
         load_refund(loader, on, cap, rule);
     else if (cap->value)
         rules_problem(loader, cap->key, "`refund_cap` goes with `refund_on`");
     if (debt)
-        rules_read_percent(loader, debt, "debt", 0, DEBT_MOST, DEBT_DEFAULT, &percent);
+        (void)rules_keyword_number(loader, &rules_section_limit.keywords[RULES_LIMIT_DEBT], debt,
+                                   &percent);
     rule->floor = (uint16_t)(percent + 1);
 }

@@ -12,18 +12,19 @@
 
 /* --- What scales a limit, by whom ------------------------------------------------------------- */
 
-#define SCALE(name_)                                                                               \
+#define SCALE(name_, example_)                                                                     \
     {                                                                                              \
-        name_, RULES_PERCENT, RULES_RANGE(1, 100), .doc = "the part of the limit that they get"    \
+        name_, RULES_PERCENT, RULES_RANGE(1, 100), .example = (example_),                          \
+                                                   .doc = "the part of the limit that they get"    \
     }
-static const struct rules_keyword standing_keywords[] = {SCALE("warned"), SCALE("throttled"),
-                                                         SCALE("challenged")};
+static const struct rules_keyword standing_keywords[] = {
+    SCALE("warned", 20), SCALE("throttled", 20), SCALE("challenged", 20)};
 static const struct rules_section standing_section =
     RULES_SECTION("by_standing", standing_keywords);
-static const struct rules_keyword class_keywords[] = {SCALE("legitimate"), SCALE("suspicious"),
-                                                      SCALE("malicious")};
+static const struct rules_keyword class_keywords[] = {
+    SCALE("legitimate", 50), SCALE("suspicious", 50), SCALE("malicious", 50)};
 static const struct rules_section class_section = RULES_SECTION("by_class", class_keywords);
-static const struct rules_keyword any_class = SCALE(NULL);
+static const struct rules_keyword any_class = SCALE(NULL, 60);
 static const struct rules_section shed_section = {.what = "shed", .others = &any_class};
 
 /* --- The table -------------------------------------------------------------------------------- */
@@ -117,11 +118,11 @@ static const struct rules_keyword keywords[] = {
                                .flags = RULES_NOT_GLOBAL | RULES_NOT_STICKY, .absent = "none",
                                .doc = "[statuses that give units "
                                       "back](reservations.md#in-the-rules-file)"},
-    [RULES_LIMIT_REFUND_CAP] = {"refund_cap", RULES_PERCENT, RULES_RANGE(1, 100),
+    [RULES_LIMIT_REFUND_CAP] = {"refund_cap", RULES_PERCENT, RULES_RANGE(1, 100), .example = 10,
                                 .flags = RULES_NOT_GLOBAL, .otherwise = "10%",
                                 .doc = "the cap on what they give back in a window",
                                 .why = "failing on purpose does not pay"},
-    [RULES_LIMIT_DEBT] = {"debt", RULES_PERCENT, RULES_RANGE(0, 1000),
+    [RULES_LIMIT_DEBT] = {"debt", RULES_PERCENT, RULES_RANGE(0, 1000), .example = 100,
                           .flags = RULES_NOT_GLOBAL | RULES_NOT_STICKY, .otherwise = "100%",
                           .doc = "how far a true cost may go into "
                                  "[debt](reservations.md#in-the-rules-file)",
@@ -202,6 +203,21 @@ const struct rules_section rules_section_candidate = {.what = "candidate",
                                                           sizeof(keywords) / sizeof(keywords[0]),
                                                       .only = RULES_TRIED};
 _Static_assert(sizeof(keywords) / sizeof(keywords[0]) <= RULES_KEYWORDS_MAX, "fields have room");
+
+/* --- Percentages of those tables -------------------------------------------------------------- */
+
+bool rules_read_scale(struct rules_loader *loader, enum rules_limit_field of, const char *name,
+                      const struct rules_node *node, uint8_t *scale)
+{
+    const struct rules_section *section = keywords[of].section;
+    struct rules_keyword row = section->others ? *section->others : section->keywords[0];
+    uint64_t percent = 0;
+    row.name = name;
+    if (!rules_keyword_number(loader, &row, node, &percent))
+        return false;
+    *scale = (uint8_t)percent;
+    return true;
+}
 
 /* --- By their flags --------------------------------------------------------------------------- */
 

@@ -57,6 +57,11 @@ enum rules_limit_field {
 
 extern const struct rules_section rules_section_limit, rules_section_candidate;
 
+/* Reads a percentage of `by_standing`, `by_class` or `shed` (`of`), within the bounds of its table;
+ * problems call the value `name`. False after a problem, and *scale stays. */
+bool rules_read_scale(struct rules_loader *loader, enum rules_limit_field of, const char *name,
+                      const struct rules_node *node, uint8_t *scale);
+
 /* The first field with a value whose row has this flag; NULL: there is none. */
 const struct rules_field *rules_limit_flagged(const struct rules_field *fields, uint32_t flag);
 

@@ -203,8 +203,6 @@ void rules_load_sharing(struct rules_loader *loader, const struct rules_field *f
 
 /* --- `borrow`, `reserve` and `pool` ----------------------------------------------------------- */
 
-#define RESERVE_EXAMPLE 20 /* percent */
-
 struct lending {
     struct rules_loader *loader;
     const struct rules_field *fields; /* of all limits, `each` for each */
@@ -277,9 +275,12 @@ static void load_reserve(struct lending *lending, uint32_t number, struct rules_
     const struct rules_field *field = field_of(lending, number, RULES_LIMIT_RESERVE);
     const struct rules_field *mode = field_of(lending, number, RULES_LIMIT_MODE);
     const struct rules_node *node = field->value;
-    uint32_t percent, plans = loader->rules->plan_count;
-    if (!rules_read_percent(loader, node, "reserve", 1, 99, RESERVE_EXAMPLE, &percent))
+    uint64_t part = 0;
+    uint32_t plans = loader->rules->plan_count;
+    if (!rules_keyword_number(loader, &rules_section_limit.keywords[RULES_LIMIT_RESERVE], node,
+                              &part))
         return;
+    uint32_t percent = (uint32_t)part;
     if (lender->algorithm == WEIR_SLIDING_LOG || lender->algorithm == WEIR_CONCURRENCY ||
         lender->algorithm == WEIR_LEAKY_QUEUE) {
         rules_problem(loader, field->key,

@@ -11,12 +11,13 @@ static struct weir_store_settings *settings_of(struct rules_loader *loader)
     return &loader->rules->settings.store;
 }
 
-static void load_nodes(struct rules_loader *loader, const struct rules_field *field)
+static void load_nodes(struct rules_loader *loader, const struct rules_keyword *row,
+                       const struct rules_field *field)
 {
     uint64_t nodes = 0;
     if (settings_of(loader)->nodes != 0)
         rules_problem(loader, field->key, "`nodes` is given twice, in `store` and in `redis`");
-    else if (rules_read_number(loader, field->value, "nodes", 1, WEIR_NODES_MAX, &nodes))
+    else if (rules_keyword_number(loader, row, field->value, &nodes))
         settings_of(loader)->nodes = (uint32_t)nodes;
 }
 
@@ -62,7 +63,7 @@ void rules_load_store_redis(struct rules_loader *loader, const struct rules_fiel
         fields[RULES_REDIS_URL] = (struct rules_field){"redis", redis->key, redis->value};
     rules_section_read(loader, &rules_section_store_redis, fields, store);
     if (fields[REDIS_NODES].value)
-        load_nodes(loader, &fields[REDIS_NODES]);
+        load_nodes(loader, &redis_keywords[REDIS_NODES], &fields[REDIS_NODES]);
     rules_load_redis(loader, redis->value, fields, &store->redis);
 }
 
@@ -101,7 +102,7 @@ void rules_load_store(struct rules_loader *loader, const struct rules_node *node
     if (!rules_section_load(loader, &rules_section_store, node, fields, store))
         return;
     if (fields[NODES].value)
-        load_nodes(loader, &fields[NODES]);
+        load_nodes(loader, &store_keywords[NODES], &fields[NODES]);
     if (fields[ON_STORE_ERROR].value)
         store->on_store_error = rules_read_failure(loader, fields[ON_STORE_ERROR].value);
     if (regions) {
