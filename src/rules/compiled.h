@@ -75,7 +75,7 @@ enum rules_source {
     RULES_FROM_ATTRIBUTE,
     RULES_FROM_ADDRESS,
     RULES_FROM_CAPTURE,
-    RULES_FROM_LITERAL, /* whatever the request has: see load/borrow.c */
+    RULES_FROM_LITERAL, /* whatever the request has: see load/server/sharing.c */
 };
 
 /* An attribute of a key. */
@@ -143,10 +143,10 @@ struct rules_rule {
     struct rules_rates candidate;      /* what it may be one day: see charge/candidate.h */
     const struct rules_loan *loan;     /* from its pool; NULL: it borrows nothing */
     struct rules_loan *lends;          /* as a pool; NULL: nothing */
-    const struct rules_global *global; /* region/region.h; NULL: its states are of one region */
+    const struct rules_global *global; /* feature/region; NULL: its states are of one region */
     const uint8_t *by_standing;        /* its scale in percent, by level; NULL: 100 % for all */
-    const uint8_t *by_class;           /* the same by class of the score (score/score.h) */
-    const uint8_t *shed; /* by class, the percentage that it may use (charge/priority.h); NULL: all
+    const uint8_t *by_class;           /* the same by class of the score (feature/score) */
+    const uint8_t *shed; /* by class, the percentage that it may use (feature/priority); NULL: all
                             classes may use all */
     const struct weir_steps *steps;   /* actions/steps.h; NULL: none */
     const struct weir_reject *reject; /* actions/reject.h; NULL: it denies as any limit */
@@ -235,8 +235,8 @@ struct weir_rules {
     struct weir_settings settings;
     struct weir_limit idempotency;                   /* of its records; see charge/idempotency.h */
     struct weir_limit settled[WEIR_SETTLED_CLASSES]; /* of the records of settlements */
-    struct weir_limit warned[RULES_WARNED];  /* of the records of warnings; see charge/warn.h */
-    struct weir_limit solved;                /* of those of solutions; see challenge/solution.h */
+    struct weir_limit warned[RULES_WARNED];  /* of the records of warnings; see feature/webhook */
+    struct weir_limit solved;                /* of those of solutions; see feature/challenge */
     uint16_t challenge_sources[2];           /* attributes with tokens: cookies, the field */
     uint8_t path_options;                    /* enum weir_path_options */
     const struct rules_keyword *server_only; /* a keyword of the file that only `weir serve` can do;
@@ -280,7 +280,7 @@ struct weir_rules {
     struct rules_identify identify[RULES_SOURCES_MAX];
     uint32_t identify_count;
     bool denies_unknown;            /* `on_unknown: deny` */
-    struct weir_adaptive *adaptive; /* see charge/adaptive.h */
+    struct weir_adaptive *adaptive; /* see feature/adaptive */
     struct weir_adaptive_limit *adaptive_limits;
     atomic_uchar *scales; /* of these limits: the one thing here that changes */
     uint32_t adaptive_count, adaptive_limit_count;
@@ -288,8 +288,8 @@ struct weir_rules {
     struct rules_keys keys;
     struct rules_jwt *jwt;           /* NULL: no token is read */
     struct rules_priority *priority; /* NULL: requests have no classes */
-    struct rules_score *score;       /* score/score.h; NULL: callers have no scores */
-    struct rules_regions *regions;   /* region/region.h; NULL: no such section */
+    struct rules_score *score;       /* feature/score; NULL: callers have no scores */
+    struct rules_regions *regions;   /* feature/region; NULL: no such section */
     struct rules_standing standing;
     struct rules_penalty *penalties;
     uint32_t penalty_count;

@@ -34,21 +34,21 @@ struct weir_rules_query {
     struct weir_scratch *scratch;     /* keys and derived values; overwritten */
     uint64_t now_ns;                  /* for the life of tokens; needed where weir_rules_timed */
     uint64_t resting;                 /* schedules at rest at that time: see weir_rules_moment */
-    struct weir_directory *directory; /* of callers in another store (identity/caller.h); or NULL */
-    struct weir_tokens *tokens;       /* cache of verified tokens (identity/tokens.h); or NULL */
+    struct weir_directory *directory; /* of callers in another store (feature/identity); or NULL */
+    struct weir_tokens *tokens;       /* cache of verified tokens (feature/identity); or NULL */
     struct weir_identity *identity;   /* gets the caller, as far as a limit needed it; or NULL */
     struct weir_loans *loans;         /* gets what could be borrowed (charge/borrow.h); or NULL */
-    const struct weir_standing *map;  /* what standing callers have (match/standing.h); or NULL */
+    const struct weir_standing *map;  /* what standing callers have (feature/standing); or NULL */
     struct weir_caller_standing *standing; /* with `map`: gets the caller's */
     struct weir_strikes *strikes;          /* with `map`: gets what strikes the request may be
-                                              (match/strikes.h); or NULL */
+                                              (feature/penalties); or NULL */
     bool refuses;    /* with `map`: a suspended or revoked caller gets no check */
     bool missing;    /* there should be a map, and there is none: on_store_error of the settings */
-    uint8_t *class;  /* gets 1 + the class of the request (charge/priority.h), or 0: no limit that
+    uint8_t *class;  /* gets 1 + the class of the request (feature/priority), or 0: no limit that
                         applies has asked for it; or NULL */
     uint8_t behaves; /* enum rules_behaves: what becomes of the client's behaviour */
     struct weir_request_place *place; /* gets where it belongs (match/routes.h); or NULL */
-    struct weir_caller_score *score;  /* gets the caller's (score/score.h); or NULL */
+    struct weir_caller_score *score;  /* gets the caller's (feature/score); or NULL */
     struct weir_reason *reason;       /* gets the reason of an error; or NULL */
     bool keep_tuples; /* weir_check.key may be a tuple, for weir_rules_key_text; else it is text */
 };
