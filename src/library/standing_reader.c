@@ -35,6 +35,7 @@ int weir_standing_lists_open(struct weir_standing **lists, const struct weir_rul
 static int open_good(struct weir_standing **map, const struct weir_rules *rules, uint64_t expected,
                      struct weir_reason *reason)
 {
+    reason->text[0] = '\0'; /* which the map appends to */
     int err = weir_standing_open(map, map_of(rules), reason);
     if (err < 0 || weir_standing_generation(*map) >= expected)
         return err;
