@@ -11,7 +11,7 @@
 #include "core/text/utf8.h"
 #include "rules/rules.h"
 
-#define DEPTH_MAX 64    /* as deep as the loader reads */
+#define DEPTH_MAX 64    /* deeper than the loader reads: RULES_DEPTH_MAX */
 #define ANCHORS_MAX 256 /* more are not YAML that people write: nothing is shown */
 
 /* A scalar, in characters, which is what libyaml counts. */
