@@ -76,8 +76,8 @@ struct weir_engine_options {
                                  NULL: such checks are admitted uncharged */
     struct weir_rules *rules; /* one reference is taken; may be NULL until the first request */
     struct weir_store *const
-        *regions; /* that lend (region/lend.h) and are asked (region/question.h), by their numbers;
-                     RULES_REGIONS_MAX, each may be NULL; borrowed. NULL: none */
+        *regions; /* that lend (lend.h of feature/region) and are asked (question.h there), by their
+                     numbers; RULES_REGIONS_MAX, each may be NULL; borrowed. NULL: none */
     const uint64_t *secret; /* what keys are hashed with; 2 words, borrowed */
     uint32_t decisions;     /* pool size; 0: 4096; at most WEIR_ENGINE_DECISIONS_MAX */
     uint64_t deadline_ns;   /* of a pending decision; 0: 20 ms */
@@ -286,7 +286,8 @@ uint32_t weir_engine_pending(const struct weir_engine *engine);
 struct weir_engine_counters {
     struct weir_counts counts;     /* what weir_engine_options.counts had no other place for */
     _Atomic uint64_t floor_denied; /* those of `denied` by a region's floor (weir_rules_is_floor) */
-    _Atomic uint64_t lent;     /* those of `allowed` that another region has lent (region/lend.h) */
+    _Atomic uint64_t
+        lent; /* those of `allowed` that another region has lent (lend.h of feature/region) */
     _Atomic uint64_t borrowed; /* denied, but its pool, or a top-up, admitted the request: not among
                                   `denied` */
     _Atomic uint64_t bought;   /* units of top-ups that requests have taken */

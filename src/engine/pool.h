@@ -28,14 +28,15 @@
 
 enum weir_entry_state {
     WEIR_ENTRY_FREE,
-    WEIR_ENTRY_TAKEN,   /* the front end fills it */
-    WEIR_ENTRY_LOOKING, /* queued, but the caller is not known yet: see lookup.h */
-    WEIR_ENTRY_QUEUED,  /* waits for a run */
-    WEIR_ENTRY_ALONE,   /* the same, but not with the batch: see turn.c */
-    WEIR_ENTRY_DECIDED, /* decided in this run, `done` not yet called */
-    WEIR_ENTRY_PENDING, /* at the store, in the list of deadlines */
-    WEIR_ENTRY_ASKING, /* waits for the homes of its keys, in a list of deadlines: region/question.h
-                        */
+    WEIR_ENTRY_TAKEN,     /* the front end fills it */
+    WEIR_ENTRY_LOOKING,   /* queued, but the caller is not known yet: see lookup.h */
+    WEIR_ENTRY_QUEUED,    /* waits for a run */
+    WEIR_ENTRY_ALONE,     /* the same, but not with the batch: see turn.c */
+    WEIR_ENTRY_DECIDED,   /* decided in this run, `done` not yet called */
+    WEIR_ENTRY_PENDING,   /* at the store, in the list of deadlines */
+    WEIR_ENTRY_ASKING,    /* waits for the homes of its keys, in a list of deadlines: question.h of
+                           * feature/region
+                           */
     WEIR_ENTRY_FINISHED,  /* `done` was called; the front end holds it */
     WEIR_ENTRY_CANCELLED, /* was QUEUED, ALONE or DECIDED: dropped when the run comes to it */
 };
@@ -63,7 +64,8 @@ struct weir_entry {
     bool keeps;    /* scratch is in use; else scratch.used is not yet valid */
     bool local;    /* an operation on a state of the local store */
     bool hurries;  /* its front end has set its deadline */
-    bool homes;    /* an operation for homes too: region/reach.h; the next ones are valid then */
+    bool homes;    /* an operation for homes too: reach.h of feature/region; the next ones are valid
+                      then */
     bool acts_far; /* of them, one was asked */
     bool asked;    /* they have been asked */
     uint8_t unreached;  /* 1 + a check whose home was not reached; 0: none */
