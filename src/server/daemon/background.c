@@ -157,6 +157,8 @@ bool weir_background_close(struct weir_background *background, unsigned patience
     pthread_join(background->thread, NULL);
     pthread_cond_destroy(&background->changed);
     pthread_mutex_destroy(&background->lock);
+    if (background->started && background->started->drop)
+        background->started->drop(background->started);
     uv_handle_t *handle = (uv_handle_t *)&background->finished;
     if (looped && !uv_is_closing(handle))
         uv_close(handle, on_closed);

@@ -24,6 +24,7 @@ struct weir_background;
 struct weir_job {
     void (*run)(struct weir_job *job);  /* on the thread */
     void (*done)(struct weir_job *job); /* on the loop */
+    void (*drop)(struct weir_job *job); /* at a close, in place of `done`; NULL: none */
 };
 
 /* Starts the thread, which blocks signals (state_guard.h). Errors: WEIR_ERR_MEMORY. */
@@ -42,9 +43,10 @@ void weir_background_wait(struct weir_background *background);
 int weir_background_join_loop(struct weir_background *background, uv_loop_t *loop)
     __attribute__((warn_unused_result));
 
-/* Ends the thread, and waits so long at most for a job, whose `done` is not called any more. A loop
- * that it has joined has either closed all its handles before, or must run once more: it holds the
- * memory until then. False: the job hangs, and nothing is freed. NULL is allowed. */
+/* Ends the thread, and waits so long at most for a job, whose `done` is not called any more: a job
+ * that has ended, or never began, is dropped. A loop that it has joined has either closed all its
+ * handles before, or must run once more: it holds the memory until then. False: the job hangs, and
+ * nothing is freed. NULL is allowed. */
 bool weir_background_close(struct weir_background *background, unsigned patience_ms)
     __attribute__((warn_unused_result));
 

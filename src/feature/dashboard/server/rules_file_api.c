@@ -30,6 +30,7 @@ struct look {
 
 static void look_free(struct look *look)
 {
+    weir_rules_unref(look->rules);
     free(look->text);
     free(look->shown);
     free(look->errors);
@@ -62,12 +63,17 @@ static void look_done(struct weir_job *job)
     struct weir_slot *slot = look->slot;
     weir_daemon_want(look->daemon, 0);
     if (!slot) {
-        weir_rules_unref(look->rules);
         look_free(look);
         return;
     }
     slot->waiting--;
     weir_worker_mark(slot->connection->worker, slot->connection);
+}
+
+/* At a stop: all connections are closed. */
+static void look_abandon(struct weir_job *job)
+{
+    look_free((struct look *)(void *)job);
 }
 
 static json_t *look_json(const struct look *look)
@@ -97,7 +103,6 @@ static void look_write(struct weir_slot *slot, struct weir_output *output)
     }
     free(text);
     json_decref(json);
-    weir_rules_unref(look->rules);
     look_free(look);
 }
 
@@ -106,10 +111,8 @@ static void look_drop(struct weir_slot *slot)
 {
     struct look *look = slot->owner;
     look->slot = NULL;
-    if (slot->waiting == 0) {
-        weir_rules_unref(look->rules);
+    if (slot->waiting == 0)
         look_free(look);
-    }
 }
 
 static void start(struct weir_http_call *call, struct weir_daemon *daemon)
@@ -120,7 +123,7 @@ static void start(struct weir_http_call *call, struct weir_daemon *daemon)
         free(look);
         return;
     }
-    *look = (struct look){.job = {.run = look_run, .done = look_done},
+    *look = (struct look){.job = {.run = look_run, .done = look_done, .drop = look_abandon},
                           .daemon = daemon,
                           .slot = slot,
                           .rules = weir_rules_ref(daemon->rules)};

@@ -22,7 +22,7 @@ struct test_job {
     int gate[2];     /* `run` reads a byte from it; closed: it continues */
     int begun[2];    /* `run` writes a byte to it */
     atomic_uint ran; /* how often */
-    unsigned done;
+    unsigned done, dropped;
     struct test_job *next;
 };
 
@@ -49,9 +49,14 @@ static void job_done(struct weir_job *job)
         weir_background_start(test->background, &test->next->job);
 }
 
+static void job_drop(struct weir_job *job)
+{
+    ((struct test_job *)(void *)job)->dropped++;
+}
+
 static void job_make(struct test_job *test, struct weir_background *background)
 {
-    *test = (struct test_job){.job = {.run = job_run, .done = job_done},
+    *test = (struct test_job){.job = {.run = job_run, .done = job_done, .drop = job_drop},
                               .background = background,
                               .opener = uv_thread_self()};
     assert_int_equal(pipe(test->gate), 0);
@@ -105,6 +110,7 @@ TEST("a job is waited for before there is a loop")
     assert_int_equal(job.ran, 1);
     assert_int_equal(job.done, 1);
     assert_true(weir_background_close(background, LONG_MS));
+    assert_int_equal(job.dropped, 0); /* it was done */
     job_free(&job);
 }
 
@@ -160,9 +166,11 @@ TEST("closing leaves a job that does not return")
     char byte;
     assert_int_equal(read(job.begun[0], &byte, 1), 1);
     assert_false(weir_background_close(background, 1));
+    assert_int_equal(job.dropped, 0); /* the thread still uses it */
     job_release(&job);
     assert_true(weir_background_close(background, LONG_MS));
     assert_int_equal(job.done, 0); /* nobody takes over what it has made */
+    assert_int_equal(job.dropped, 1);
     job_free(&job);
     assert_true(weir_background_close(NULL, 0));
 }
