@@ -133,13 +133,14 @@ export class Denials {
   async load() {
     const wanted = this.filters();
     const { signal } = this;
+    const asked = this.asked = {}; // an answer that comes after that to a later question shows nothing
     this.fresh = false;
     this.next = Date.now() + LOAD_MS;
     try {
       const [found, summary] = await Promise.all([
         ask(query("/v1/denials", { ...wanted, count: ROWS_MAX, before: this.before.at(-1) }), { signal }),
         ask(query("/v1/denials/groups", wanted), { signal })]);
-      if (signal.aborted) return;
+      if (signal.aborted || asked !== this.asked) return;
       this.denials = found.denials;
       this.summary = summary;
       this.tell(found);

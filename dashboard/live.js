@@ -8,7 +8,7 @@
 //   the others  ◀──BroadcastChannel──▶  (a channel of this origin only)
 //
 // A window that shows a page asks on the channel. If no window answers within a moment, it leads; of
-// two that lead at one time the one with the lower name goes on. The leader listens to the parts that
+// two that lead at one time the one with the lower name stays the leader. The leader listens to the parts that
 // all windows need together, and beats each second; without a beat another window leads. A window that
 // is not seen listens to nothing, and does not lead. Without BroadcastChannel each window is its own
 // leader.
@@ -18,13 +18,13 @@ import { loggedOut, session } from "./api.js";
 const CHANNEL = "weir-live-1";
 const ANSWER_MS = 250; // within which a leader answers
 const BEAT_MS = 1000;
-const SILENT_MS = 2600; // of a leader: it is gone
+const SILENT_MS = 2600; // without a word of the leader: it is gone
 const GONE_MS = 5000; // of another window
-const SHRINK_MS = 4000; // a stream that has too much goes on for so long
+const SHRINK_MS = 4000; // a stream with parts that nobody shows any more stays open for so long
 
 export class Live {
   // `onSnapshot` for each snapshot, `onState` with "live", "lost" or "paused". The browser connects again
-  // by itself, except where it was refused; then this asks whether a login is needed, and goes on.
+  // by itself, except where it was refused; then this asks whether a login is needed, and else connects.
   constructor(onSnapshot, onState) {
     Object.assign(this, { onSnapshot, onState, source: null, parts: [], wanted: false, leads: false, leader: "", heard: 0, last: null, state: "" });
     this.name = Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -84,7 +84,7 @@ export class Rules {
     if (!this.asked) {
       this.asked = true;
       this.button.textContent = "Read the file and put it in force?";
-      setTimeout(() => this.unask(), 8000);
+      this.unasks = setTimeout(() => this.unask(), 8000);
       return;
     }
     this.unask();
@@ -100,6 +100,7 @@ export class Rules {
   }
 
   unask() {
+    clearTimeout(this.unasks);
     this.asked = false;
     this.button.textContent = "Reload the rules";
   }

@@ -2,8 +2,8 @@
 """The tests that a change touches: touched.py BUILD PATH... (the paths that changed)
 
 Prints a line for each: `unit NAME TARGET` (meson's names) or `integration FILE`. A unit test is touched by
-its own sources, by those of tests/lib whose header it includes, and by a module whose header it
-includes; a module that no test includes touches the tests of the folder of its name. An integration
+its own sources, by headers of tests/ that it includes and the sources beside these, and by a module whose
+header it includes; a module that no test includes touches the tests of the folder of its name. An integration
 test is touched by itself, by the helpers that it imports, and by a changed folder or module whose
 name is in its path. It is a choice for while one works: script/test alone runs all.
 """
@@ -19,6 +19,8 @@ IMPORT = re.compile(r"^(?:from|import) ([\w.]+)", re.M)
 # Names of layers, which are in too many paths to say anything.
 COMMON = {"src", "feature", "server", "rules", "engine", "cli", "load", "match", "core", "daemon",
           "wire", "store", "tests", "lib", "unit", "integration", "section", "charge", "table"}
+# Where unit tests find headers, beside their own folder.
+SHARED = (pathlib.Path("tests/lib"), pathlib.Path("tests/sentence"), pathlib.Path("tests/fuzz"))
 
 
 def included(path):
@@ -46,18 +48,19 @@ def programs(build):
 
 
 def headers_of(sources):
-    """What a test includes, itself or by a header of tests/lib or of its own folder."""
-    found, more = set(), list(sources)
+    """What a test includes, itself or by a header of tests/: the names, and the paths of these headers."""
+    found, paths, more = set(), set(), list(sources)
     while more:
         path = more.pop()
         for name in included(path):
             if name in found:
                 continue
             found.add(name)
-            for near in (path.parent / name, pathlib.Path("tests/lib") / name):
+            for near in {folder / name for folder in (path.parent, *SHARED)}:
                 if near.exists():
+                    paths.add(str(near))
                     more.append(near)
-    return found
+    return found, paths
 
 
 def unit(build, changed):
@@ -68,8 +71,9 @@ def unit(build, changed):
     for test in introspect(build, "tests"):
         program = test["cmd"][0]
         own = sources.get(program, set())
-        names = {name.removesuffix(".h") for name in headers_of(own)}
-        if {str(path) for path in own} & set(changed) or names & modules:
+        included_names, headers = headers_of(own)
+        names = {name.removesuffix(".h") for name in included_names}
+        if ({str(path) for path in own} | headers) & set(changed) or names & modules:
             seen |= names & modules
             rows.append((test, program))
         else:

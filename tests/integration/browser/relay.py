@@ -34,7 +34,7 @@ class Relay:
         tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
-        await asyncio.wait(tasks or [asyncio.ensure_future(asyncio.sleep(0))])
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _pass(self, reader, writer, counted):
         while data := await reader.read(1 << 16):

@@ -110,7 +110,7 @@ def test_keys_sort_filter_pause_and_end(tmp_path, weir):
         assert {key for _, key in keys_of(text)} == {"user=bob"}
         terminal.keys("Enter")
         terminal.wait(lambda text: "/ filter: bob" in text)
-        terminal.keys("s", "s")
+        terminal.keys("Escape", "s", "s")  # a lone Escape swallows no key
         terminal.wait(lambda text: "s name" in text)
         terminal.keys("p")
         terminal.wait(lambda text: "p PAUSED" in text)

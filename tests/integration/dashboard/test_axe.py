@@ -124,10 +124,14 @@ def test_the_challenge(tmp_path, browser, axe, language):
     browser.execute_cdp_cmd("Emulation.setUserAgentOverride", {"userAgent": "test", "acceptLanguage": language})
     with ChallengeWeir(tmp_path, difficulty=26, cookie="weir-test", secure=False,
                        server={"trusted_proxies": ["127.0.0.1"]}) as weir:
+        # A page whose puzzle is solved stays, so that what is looked at is the page that was asked for.
+        stays = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument",
+                                        {"source": "HTMLFormElement.prototype.submit = () => {};"})
         pages = []
         for target in (PATH, f"{PATH}?to=evil", "/nowhere"):
             browser.get(f"http://{weir.challenge_address}{target}")
             assert browser.find_element("tag name", "html").get_attribute("lang") == language
             pages += found(browser, axe, target)
+        browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", stays)
         browser.get("about:blank")
     assert pages == [], "\n".join(pages)

@@ -574,7 +574,8 @@ TEST("the reason of who waits for open streams names the bound")
     wait_done(&seen);
     end(client);
     assert_int_equal(second.outcome, WEIR_CLIENT_TIMEOUT);
-    assert_non_null(strstr(second.reason, "requests in flight and open streams use up host_concurrency"));
+    assert_non_null(
+        strstr(second.reason, "requests in flight and open streams use up host_concurrency"));
 }
 
 TEST("small pieces count for more than their bytes")

@@ -423,15 +423,16 @@ static void type(struct screen *screen, char c)
 }
 
 /* Arrow keys come as ESC [ A (up) and ESC [ B (down). Returns the key that they are, j or k; 0:
- * more bytes follow, or it is another such key. */
+ * more bytes follow, or it is another such key. An ESC without [ was pressed itself. */
 static char unescape(struct screen *screen, char c)
 {
-    if (screen->escaped == 0) {
-        screen->escaped = c == 27;
-        return c == 27 ? 0 : c;
+    bool last = screen->escaped == 2;
+    if (last || c == 27 || (screen->escaped == 1 && c == '[')) {
+        screen->escaped = c == 27 ? 1 : last ? 0 : 2;
+        return !last ? 0 : c == 'B' ? 'j' : c == 'A' ? 'k' : 0;
     }
-    screen->escaped = screen->escaped == 1 && c == '[' ? 2 : 0;
-    return screen->escaped == 0 && c == 'B' ? 'j' : screen->escaped == 0 && c == 'A' ? 'k' : 0;
+    screen->escaped = 0;
+    return c;
 }
 
 /* Takes a key. Returns whether the server has to be asked again. */
