@@ -340,6 +340,7 @@ static void all_delivered(napi_env env, void *data, void *hint)
 enum argument {
     STATE,
     USER_AGENT,
+    RATE,
     CONCURRENCY,
     HOST_CONCURRENCY,
     ADAPTIVE,
@@ -355,11 +356,13 @@ enum argument {
     CAP_MS,
     SHOWS_TRIES,
     RETRY_ON,
+    RETRY_STATUSES,
+    FACTOR,
     FUNCTION,
     ARGUMENTS
 };
 
-/* An array of statuses, beside those that are always retried. */
+/* An array of statuses. */
 static int read_statuses(napi_env env, napi_value list, uint16_t statuses[])
 {
     uint32_t length = 0;
@@ -378,12 +381,12 @@ static int read_statuses(napi_env env, napi_value list, uint16_t statuses[])
 
 /* Texts of the options are the caller's to free. */
 static int read_options(napi_env env, const napi_value *args, struct weir_client_options *options,
-                        char **state, char **user_agent)
+                        char *texts[RATE + 1])
 {
     uint64_t numbers[ARGUMENTS] = {0};
-    int err = values_text_copy(env, args[STATE], state);
-    if (err == 0)
-        err = values_text_copy(env, args[USER_AGENT], user_agent);
+    int err = 0;
+    for (int i = STATE; err == 0 && i <= RATE; i++)
+        err = values_text_copy(env, args[i], &texts[i]);
     if (err < 0)
         return err;
     for (int i = CONCURRENCY; i <= SHOWS_TRIES; i++)
@@ -391,8 +394,9 @@ static int read_options(napi_env env, const napi_value *args, struct weir_client
                                         : !values_number(env, args[i], &numbers[i]))
             return WEIR_ERR_RANGE;
     *options = (struct weir_client_options){
-        .state_file = *state,
-        .user_agent = *user_agent,
+        .state_file = texts[STATE],
+        .user_agent = texts[USER_AGENT],
+        .rate = texts[RATE],
         .concurrency = (uint32_t)numbers[CONCURRENCY],
         .host_concurrency = (uint32_t)numbers[HOST_CONCURRENCY],
         .adaptive = numbers[ADAPTIVE] != 0,
@@ -408,7 +412,10 @@ static int read_options(napi_env env, const napi_value *args, struct weir_client
         .backoff_cap_ns = numbers[CAP_MS],
         .on_try = numbers[SHOWS_TRIES] != 0 ? on_try : NULL,
     };
-    return read_statuses(env, args[RETRY_ON], options->retry_on);
+    if (napi_get_value_double(env, args[FACTOR], &options->backoff_factor) != napi_ok)
+        return WEIR_ERR_RANGE;
+    err = read_statuses(env, args[RETRY_ON], options->retry_on);
+    return err < 0 ? err : read_statuses(env, args[RETRY_STATUSES], options->retry_statuses);
 }
 
 static bool make_events(napi_env env, struct client *client, napi_value function)
@@ -427,7 +434,7 @@ static napi_value construct(napi_env env, napi_callback_info info)
     size_t given = ARGUMENTS;
     struct weir_reason reason = {""};
     struct weir_client_options options;
-    char *state = NULL, *user_agent = NULL;
+    char *texts[RATE + 1] = {NULL};
     if (napi_get_cb_info(env, info, &given, args, &self, NULL) != napi_ok || given < ARGUMENTS)
         return values_misused(env);
     struct client *client = calloc(1, sizeof *client);
@@ -438,12 +445,12 @@ static napi_value construct(napi_env env, napi_callback_info info)
         free(client);
         return values_misused(env);
     }
-    int err = read_options(env, args, &options, &state, &user_agent);
+    int err = read_options(env, args, &options, texts);
     options.context = client;
     if (err == 0)
         err = weir_client_open(&client->client, &options, &reason);
-    free(state);
-    free(user_agent);
+    for (int i = STATE; i <= RATE; i++)
+        free(texts[i]);
     if (err == 0 && napi_add_env_cleanup_hook(env, end_client, client) == napi_ok &&
         napi_wrap(env, self, client, collected, NULL, NULL) == napi_ok) {
         client->references++;

@@ -41,7 +41,7 @@ export interface SessionOptions {
   timeMs?: number;
   /** For one try; default 30000. */
   tryTimeMs?: number;
-  jitter?: 'full' | 'equal' | 'decorrelated';
+  jitter?: 'full' | 'equal' | 'decorrelated' | 'none';
   /** The first wait between tries; default 100. */
   backoffBaseMs?: number;
   /** The longest wait between tries; default 20000. */
@@ -61,6 +61,12 @@ export interface SessionOptions {
   headers?: Record<string, string | number>;
   /** Statuses that are retried besides those that always are, such as [408, 425]; at most 16. */
   retryOn?: number[];
+  /** Exactly these statuses are retried, instead of those that always are and of retryOn; at most 16. */
+  retryStatuses?: number[];
+  /** By which waits between tries grow: 1 to 100; default 2. */
+  backoffFactor?: number;
+  /** The most that is sent to a host, whatever its server says: '10/s', '10/s, api.example.com=5/10s burst 5'. */
+  rate?: string;
 }
 
 export interface RequestOptions {

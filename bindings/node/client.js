@@ -7,10 +7,10 @@
 const path = require('node:path');
 const native = require('./weir-client.node');
 
-const JITTERS = ['full', 'equal', 'decorrelated'];
+const JITTERS = ['full', 'equal', 'decorrelated', 'none'];
 const SESSION_OPTIONS = new Set(['state', 'concurrency', 'hostConcurrency', 'adaptive', 'tries', 'timeMs',
   'tryTimeMs', 'jitter', 'backoffBaseMs', 'backoffCapMs', 'bodyMost', 'queueMost', 'follow', 'userAgent', 'seed',
-  'onTry', 'headers', 'retryOn']);
+  'onTry', 'headers', 'retryOn', 'retryStatuses', 'backoffFactor', 'rate']);
 const REQUEST_OPTIONS = new Set(['headers', 'data', 'json', 'idempotencyKey', 'priority', 'scope', 'tries', 'timeMs',
   'signal']);
 const UINT32_MAX = 0xffffffff;
@@ -36,6 +36,13 @@ function time(options, name) {
   const value = options[name] ?? 0;
   if (typeof value !== 'number' || !(value >= 0))
     throw outOfRange(name, value, 'a number of milliseconds');
+  return value;
+}
+
+function number(options, name) {
+  const value = options[name] ?? 0;
+  if (typeof value !== 'number')
+    throw outOfRange(name, value, 'a number');
   return value;
 }
 
@@ -268,11 +275,12 @@ class Session {
       throw outOfRange('jitter', options.jitter, `one of ${JITTERS.join(', ')}`);
     this.#headers = { ...options.headers };
     this.#native = new native.Client(state == null ? null : path.resolve(state), text(options, 'userAgent'),
-      whole(options, 'concurrency'), whole(options, 'hostConcurrency'), options.adaptive ? 1 : 0,
+      text(options, 'rate'), whole(options, 'concurrency'), whole(options, 'hostConcurrency'), options.adaptive ? 1 : 0,
       whole(options, 'tries'), jitter, whole(options, 'bodyMost', Number.MAX_SAFE_INTEGER),
       whole(options, 'queueMost'), options.follow ? 1 : 0, whole(options, 'seed', Number.MAX_SAFE_INTEGER),
       time(options, 'timeMs'), time(options, 'tryTimeMs'), time(options, 'backoffBaseMs'),
-      time(options, 'backoffCapMs'), onTry === null ? 0 : 1, statuses(options, 'retryOn'), receiver(this.#pending, onTry));
+      time(options, 'backoffCapMs'), onTry === null ? 0 : 1, statuses(options, 'retryOn'),
+      statuses(options, 'retryStatuses'), number(options, 'backoffFactor'), receiver(this.#pending, onTry));
   }
 
   // A number that no request in flight has.

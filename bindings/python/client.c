@@ -416,13 +416,13 @@ static int client_traverse(PyObject *self, visitproc visit, void *arg)
     return 0;
 }
 
-/* The statuses of a tuple, beside those that are always retried. Returns 0, or -1 with an exception
- * set. */
-static int read_statuses(PyObject *tuple, uint16_t statuses[WEIR_CLIENT_RETRY_ON_MOST])
+/* The statuses of a tuple. Returns 0, or -1 with an exception set. */
+static int read_statuses(const char *name, PyObject *tuple,
+                         uint16_t statuses[WEIR_CLIENT_RETRY_ON_MOST])
 {
     Py_ssize_t count = PyTuple_Size(tuple);
     if (count > WEIR_CLIENT_RETRY_ON_MOST) {
-        PyErr_Format(PyExc_ValueError, "retry_on: more than %d statuses",
+        PyErr_Format(PyExc_ValueError, "%s: more than %d statuses", name,
                      WEIR_CLIENT_RETRY_ON_MOST);
         return -1;
     }
@@ -436,21 +436,24 @@ static int read_statuses(PyObject *tuple, uint16_t statuses[WEIR_CLIENT_RETRY_ON
 }
 
 /* Client(state, concurrency, host_concurrency, adaptive, tries, time, try_time, jitter,
- * backoff_base, backoff_cap, body_most, queue_most, follow, user_agent, seed, on_try, retry_on) */
+ * backoff_base, backoff_cap, body_most, queue_most, follow, user_agent, seed, on_try, retry_on,
+ * retry_statuses, backoff_factor, rate) */
 static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *named)
 {
     struct weir_client_options options = {0};
     struct weir_reason reason;
-    PyObject *callback, *retry_on;
+    PyObject *callback, *retry_on, *retry_statuses;
     int adaptive, follow, jitter;
     double time_s, try_s, base_s, cap_s;
     unsigned long long body_most, seed;
-    if (!PyArg_ParseTuple(args, "zIIpIddiddKIpzKOO!:Client", &options.state_file,
+    if (!PyArg_ParseTuple(args, "zIIpIddiddKIpzKOO!O!dz:Client", &options.state_file,
                           &options.concurrency, &options.host_concurrency, &adaptive,
                           &options.tries, &time_s, &try_s, &jitter, &base_s, &cap_s, &body_most,
                           &options.queue_most, &follow, &options.user_agent, &seed, &callback,
-                          &PyTuple_Type, &retry_on) ||
-        read_statuses(retry_on, options.retry_on) < 0)
+                          &PyTuple_Type, &retry_on, &PyTuple_Type, &retry_statuses,
+                          &options.backoff_factor, &options.rate) ||
+        read_statuses("retry_on", retry_on, options.retry_on) < 0 ||
+        read_statuses("retry_statuses", retry_statuses, options.retry_statuses) < 0)
         return NULL;
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct client *self = (struct client *)allocate(type, 0);

@@ -23,6 +23,7 @@
  *     jitter, Retry-After first: only idempotent methods (RFC 9110 9.2.2), or requests with an
  *     Idempotency-Key. A budget stops retries where most answers fail.
  *   - It hands an answer on as it arrives, with flow control, to a caller with on_head.
+ *   - It keeps below a rate of the caller's own for each host, beside what servers say.
  *   - What it learned is shared by all threads that use one client, and with a state file by all
  *     processes of one machine that use this file.
  *
@@ -51,11 +52,12 @@
 
 struct weir_client;
 
-/* How waits between tries are drawn; E doubles with each try, up to a cap. */
+/* How waits between tries are drawn; E grows with each try by the factor, up to the cap. */
 enum weir_client_jitter {
     WEIR_CLIENT_JITTER_FULL,         /* 0 to E */
     WEIR_CLIENT_JITTER_EQUAL,        /* E / 2 to E */
     WEIR_CLIENT_JITTER_DECORRELATED, /* the base to three times the last wait */
+    WEIR_CLIENT_JITTER_NONE,         /* E: all that fail together come back together */
 };
 
 enum weir_client_outcome {
@@ -118,6 +120,14 @@ struct weir_client_options {
     void *context; /* of on_try */
     /* Statuses that are retried besides those that always are, 400..599; 0: no more. */
     uint16_t retry_on[WEIR_CLIENT_RETRY_ON_MOST];
+    /* Exactly these statuses are retried, instead of those that always are and of retry_on; broken
+     * connections are, too. 0: no more; the first 0: not given. */
+    uint16_t retry_statuses[WEIR_CLIENT_RETRY_ON_MOST];
+    double backoff_factor; /* by which waits grow: 1 to 100; 0: 2 */
+    /* The most that is sent to a host, or to a scope of it, whatever its server says: "10/s",
+     * "600/min burst 20", "10/s, api.example.com=5/10s" (a rate for one host, and one for all
+     * others; at most 16). Processes share the count by a state file. NULL: as servers say. */
+    const char *rate;
 };
 
 /* What came of a request. The caller frees it by weir_client_answer_free. */

@@ -6,11 +6,13 @@
 
 static uint64_t exponential(const struct weir_backoff_spec *spec, uint32_t tries)
 {
-    uint64_t wait = spec->base_ns;
+    double wait = (double)spec->base_ns;
 
-    for (uint32_t i = 1; i < tries && wait < spec->cap_ns; i++)
-        wait *= 2;
-    return wait < spec->cap_ns ? wait : spec->cap_ns;
+    if (spec->factor == 1)
+        return spec->base_ns;
+    for (uint32_t i = 1; i < tries && wait < (double)spec->cap_ns; i++)
+        wait *= spec->factor;
+    return wait < (double)spec->cap_ns ? (uint64_t)wait : spec->cap_ns;
 }
 
 static uint64_t decorrelated(const struct weir_backoff_spec *spec, uint64_t previous_ns,
@@ -33,6 +35,8 @@ uint64_t weir_backoff_wait(const struct weir_backoff_spec *spec, uint32_t tries,
         return wait / 2 + weir_dice_up_to(seed, wait - wait / 2);
     case WEIR_CLIENT_JITTER_DECORRELATED:
         return decorrelated(spec, previous_ns, seed);
+    case WEIR_CLIENT_JITTER_NONE:
+        return wait;
     case WEIR_CLIENT_JITTER_FULL:
     default:
         return weir_dice_up_to(seed, wait);

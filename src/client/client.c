@@ -14,6 +14,7 @@
 #include "client/clock.h"
 #include "client/job.h"
 #include "client/knowledge.h"
+#include "client/pace/own.h"
 #include "client/queue.h"
 #include "client/retry.h"
 #include "client/transfer.h"
@@ -38,6 +39,7 @@ struct weir_consumed {
 struct weir_client {
     struct weir_client_options options;
     struct weir_backoff_spec backoff;
+    struct weir_own_rates rates;
     char *user_agent;
     struct weir_knowledge *knowledge;
     pthread_t thread;
@@ -107,12 +109,24 @@ static struct weir_client_job *bucket_find(struct weir_client *client, uint64_t 
 
 /* The end of a job. */
 
+/* The caller's own rate is a pace, too. Returns whether there is one. */
+static bool know_own(const struct weir_client *client, const char *origin,
+                     struct weir_client_limit *limit)
+{
+    struct weir_own_rate own = weir_own_of(&client->rates, origin);
+
+    if (own.interval_ns > limit->interval_ns)
+        limit->interval_ns = own.interval_ns;
+    return own.interval_ns > 0;
+}
+
 static void know_limit(struct weir_client *client, const struct weir_client_job *job,
                        uint64_t now_ns, struct weir_client_limit *limit)
 {
     struct weir_host *host = weir_knowledge_lock(client->knowledge, job->host, now_ns);
     (void)weir_host_known(host, now_ns, limit);
     weir_knowledge_unlock(client->knowledge);
+    know_own(client, job->origin, limit);
 }
 
 static char *take_text(struct weir_job_text *text, size_t *size)
@@ -168,7 +182,7 @@ static void end_job(struct weir_client *client, struct weir_client_job *job,
 static void end_overdue(struct weir_client *client, struct weir_client_job *job, uint64_t now_ns)
 {
     struct weir_host *host = weir_knowledge_lock(client->knowledge, job->host, now_ns);
-    uint64_t when = weir_host_when(host, WEIR_CLIENT_UNKNOWN, UINT64_MAX, now_ns);
+    uint64_t when = weir_queue_when(job, host, WEIR_CLIENT_UNKNOWN, UINT64_MAX, now_ns);
     weir_knowledge_unlock(client->knowledge);
 
     const char *full = when > now_ns ? NULL : weir_queue_full(&client->queue, job);
@@ -283,6 +297,7 @@ static void end_try(struct weir_client *client, struct weir_client_job *job, CUR
                                   .transient = weir_transfer_transient(job, code),
                                   .repeatable = job->repeatable,
                                   .named = weir_job_names(job, status),
+                                  .only = job->retry_only,
                                   .begun = job->stream.open,
                                   .budget = budget,
                                   .tries = job->tries,
@@ -489,6 +504,26 @@ static void set_default_ns(uint64_t *value, uint64_t otherwise)
     *value = *value > 0 ? *value : otherwise;
 }
 
+static bool are_statuses(const uint16_t statuses[WEIR_CLIENT_RETRY_ON_MOST])
+{
+    for (size_t i = 0; i < WEIR_CLIENT_RETRY_ON_MOST; i++)
+        if (statuses[i] != 0 && (statuses[i] < 400 || statuses[i] > 599))
+            return false;
+    return true;
+}
+
+static int set_rates(struct weir_client *client, struct weir_reason *reason)
+{
+    const char *text = client->options.rate;
+
+    client->options.rate = NULL;
+    struct weir_reason why = {""};
+    int error = text ? weir_own_parse(&client->rates, text, &why) : 0;
+    if (error < 0)
+        snprintf(reason->text, sizeof reason->text, "rate: %.150s", why.text);
+    return error;
+}
+
 static int set_options(struct weir_client *client, struct weir_reason *reason)
 {
     struct weir_client_options *options = &client->options;
@@ -501,6 +536,8 @@ static int set_options(struct weir_client *client, struct weir_reason *reason)
     set_default_ns(&options->try_ns, 30 * S_NS);
     set_default_ns(&options->backoff_base_ns, 100 * MS_NS);
     set_default_ns(&options->backoff_cap_ns, 20 * S_NS);
+    if (options->backoff_factor == 0)
+        options->backoff_factor = 2;
     if (options->concurrency > WEIR_LANE_MOST || options->host_concurrency > WEIR_LANE_MOST)
         return refuse(reason, WEIR_ERR_RANGE, "concurrency: 1 to 1000");
     if (options->tries > 1000)
@@ -508,13 +545,16 @@ static int set_options(struct weir_client *client, struct weir_reason *reason)
     if (options->backoff_base_ns > options->backoff_cap_ns || options->backoff_cap_ns > UINT64_C(1)
                                                                                             << 62)
         return refuse(reason, WEIR_ERR_RANGE, "backoff: the base is at most the cap");
-    for (size_t i = 0; i < WEIR_CLIENT_RETRY_ON_MOST; i++)
-        if (options->retry_on[i] != 0 && (options->retry_on[i] < 400 || options->retry_on[i] > 599))
-            return refuse(reason, WEIR_ERR_RANGE, "retry_on: statuses of 400 to 599");
-    if ((unsigned)options->jitter > WEIR_CLIENT_JITTER_DECORRELATED)
+    if (!(options->backoff_factor >= 1 && options->backoff_factor <= 100))
+        return refuse(reason, WEIR_ERR_RANGE, "backoff: the factor is 1 to 100");
+    if (!are_statuses(options->retry_on))
+        return refuse(reason, WEIR_ERR_RANGE, "retry_on: statuses of 400 to 599");
+    if (!are_statuses(options->retry_statuses))
+        return refuse(reason, WEIR_ERR_RANGE, "retry_statuses: statuses of 400 to 599");
+    if ((unsigned)options->jitter > WEIR_CLIENT_JITTER_NONE)
         return refuse(reason, WEIR_ERR_RANGE, "jitter: no such kind");
     client->backoff = (struct weir_backoff_spec){options->jitter, options->backoff_base_ns,
-                                                 options->backoff_cap_ns};
+                                                 options->backoff_cap_ns, options->backoff_factor};
     client->user_agent =
         strdup(options->user_agent ? options->user_agent : "weir-client/" WEIR_VERSION);
     options->user_agent = NULL;
@@ -564,14 +604,16 @@ int weir_client_open(struct weir_client **out, const struct weir_client_options 
         client->options = *options;
     const char *state_file = client->options.state_file;
     client->options.state_file = NULL;
-    int error = set_options(client, reason);
+    int error = set_rates(client, reason);
+    if (error == 0)
+        error = set_options(client, reason);
     if (error == 0)
         error = weir_knowledge_open(&client->knowledge, state_file, reason);
     if (error < 0) {
         free_client(client);
         return error;
     }
-    weir_queue_init(&client->queue, client->knowledge);
+    weir_queue_init(&client->queue, client->knowledge, &client->rates);
     weir_streams_init(&client->streams);
     client->queue.in_flight_most = client->options.concurrency;
     client->queue.host_most = client->options.host_concurrency;
@@ -626,7 +668,8 @@ static int submit(struct weir_client *client, const struct weir_client_request *
     uint64_t time_ns = request->time_ns > 0 ? request->time_ns : client->options.time_ns;
     job->deadline_ns = time_ns < UINT64_MAX - now_ns ? now_ns + time_ns : UINT64_MAX;
     job->waiter = waiter;
-    job->retry_on = client->options.retry_on;
+    job->retry_only = client->options.retry_statuses[0] != 0;
+    job->retry_on = job->retry_only ? client->options.retry_statuses : client->options.retry_on;
     job->stream.window = request->body_window;
     job->body_most = client->options.body_most > 0 ? client->options.body_most
                      : request->on_body            ? UINT64_MAX
@@ -741,10 +784,11 @@ int weir_client_known(struct weir_client *client, const char *url, const char *s
     if (error < 0)
         return error;
     weir_knowledge_name(origin, scope, name);
-    free(origin);
     uint64_t now_ns = weir_client_now();
     struct weir_host *host = weir_knowledge_lock(client->knowledge, name, now_ns);
     bool known = weir_host_known(host, now_ns, limit);
     weir_knowledge_unlock(client->knowledge);
+    known |= know_own(client, origin, limit);
+    free(origin);
     return known ? 0 : WEIR_ERR_NOT_FOUND;
 }

@@ -6,6 +6,7 @@
 
 #include "client/dice.h"
 #include "client/instant.h"
+#include "client/pace/own.h"
 #include "client/retry.h"
 
 /* See host.h. */
@@ -27,6 +28,8 @@ void weir_host_repair(struct weir_host *host, uint64_t now_ns)
         host->paused_ns = host->refused_ns = host->admitted_ns = 0;
         host->due = host->crowd = 0;
     }
+    if (!weir_own_valid(host->own_ns, now_ns))
+        host->own_ns = 0;
     if (!weir_learned_valid(&host->learned, now_ns))
         host->learned = (struct weir_learned){0};
     if (!weir_window_valid(&host->window, now_ns))

@@ -52,6 +52,7 @@ struct weir_host {
     uint64_t used_ns;
     uint64_t sent;        /* requests */
     uint64_t paused_ns;   /* until then nothing is sent */
+    uint64_t own_ns;      /* the state of the caller's own rate (pace/own.h) */
     uint64_t refused_ns;  /* when the pause began */
     uint64_t admitted_ns; /* the last answer that was no refusal */
     uint32_t refusals;    /* in a row */

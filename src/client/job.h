@@ -56,6 +56,7 @@ struct weir_client_job {
     struct weir_advice advice;
     bool advised;             /* the fields are complete: the advice is finished */
     const uint16_t *retry_on; /* the client's: WEIR_CLIENT_RETRY_ON_MOST statuses, 0: no more */
+    bool retry_only;          /* no other status is retried */
     struct weir_job_text answer_headers, answer_body;
     uint64_t body_offset, body_most;
     bool too_large, body_refused, no_memory;

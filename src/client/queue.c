@@ -30,9 +30,11 @@ static bool ends_earlier(const struct weir_heap_item *a, const struct weir_heap_
     return JOB_OF(a, deadline)->deadline_ns < JOB_OF(b, deadline)->deadline_ns;
 }
 
-void weir_queue_init(struct weir_queue *queue, struct weir_knowledge *knowledge)
+void weir_queue_init(struct weir_queue *queue, struct weir_knowledge *knowledge,
+                     const struct weir_own_rates *rates)
 {
-    *queue = (struct weir_queue){.knowledge = knowledge, .deadlines.before = ends_earlier};
+    *queue = (struct weir_queue){
+        .knowledge = knowledge, .rates = rates, .deadlines.before = ends_earlier};
 }
 
 void weir_queue_free(struct weir_queue *queue)
@@ -71,8 +73,9 @@ static struct weir_client_lane *new_lane(struct weir_queue *queue)
     return lane;
 }
 
-static struct weir_client_lane *lane_of(struct weir_queue *queue, const char *name)
+static struct weir_client_lane *lane_of(struct weir_queue *queue, const struct weir_client_job *job)
 {
+    const char *name = job->host;
     struct weir_client_lane *idle = NULL;
 
     for (size_t i = 0; i < queue->count; i++) {
@@ -85,6 +88,7 @@ static struct weir_client_lane *lane_of(struct weir_queue *queue, const char *na
         idle = new_lane(queue);
     if (idle) {
         memcpy(idle->name, name, sizeof idle->name);
+        idle->own = weir_own_of(queue->rates, job->origin);
         weir_lane_init(&idle->lane, queue->host_most, queue->adaptive);
     }
     return idle;
@@ -100,7 +104,7 @@ static bool enqueue(struct weir_client_job *job, bool ready)
 
 bool weir_queue_add(struct weir_queue *queue, struct weir_client_job *job, uint64_t now_ns)
 {
-    job->lane = lane_of(queue, job->host);
+    job->lane = lane_of(queue, job);
     job->queued_ns = now_ns;
     if (!job->lane || !enqueue(job, job->not_before_ns <= now_ns))
         return false;
@@ -138,6 +142,14 @@ static void ripen(struct weir_client_lane *lane, uint64_t now_ns, uint64_t *wake
     }
 }
 
+uint64_t weir_queue_when(const struct weir_client_job *job, struct weir_host *host,
+                         uint64_t expected, uint64_t waiting, uint64_t now_ns)
+{
+    uint64_t when = weir_host_when(host, expected, waiting, now_ns);
+    uint64_t own = job->lane ? weir_own_when(&job->lane->own, host->own_ns) : 0;
+    return own > when ? own : when;
+}
+
 /* The first ready job of a lane, if it may go now. */
 static struct weir_client_job *take(struct weir_queue *queue, struct weir_client_lane *lane,
                                     uint64_t expected, uint64_t now_ns, uint64_t *wake_ns,
@@ -145,11 +157,14 @@ static struct weir_client_job *take(struct weir_queue *queue, struct weir_client
 {
     struct weir_client_job *job = JOB_OF(weir_heap_first(&lane->ready), queue);
     struct weir_host *host = weir_knowledge_lock(queue->knowledge, lane->name, now_ns);
-    uint64_t when = weir_host_when(host, expected, lane->ready.count + lane->later.count, now_ns);
+    uint64_t waiting = lane->ready.count + lane->later.count;
+    uint64_t when = weir_queue_when(job, host, expected, waiting, now_ns);
     bool open = weir_lane_open(&lane->lane, host->in_flight_most, weir_host_probing(host));
 
-    if (open && when <= now_ns)
+    if (open && when <= now_ns) {
         job->number = weir_host_send(host, now_ns);
+        host->own_ns = weir_own_send(&lane->own, host->own_ns, now_ns);
+    }
     weir_knowledge_unlock(queue->knowledge);
     /* A wait at the horizon is longer than anything: no request has the time. */
     *late = when > now_ns && (when >= job->deadline_ns || when - now_ns >= WEIR_INSTANT_HORIZON_NS);

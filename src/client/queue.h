@@ -13,17 +13,20 @@
 #include "client/job.h"
 #include "client/knowledge.h"
 #include "client/lane.h"
+#include "client/pace/own.h"
 
 #define WEIR_QUEUE_LANES 256
 
 struct weir_client_lane {
     char name[WEIR_HOST_NAME_MAX];
     struct weir_host_lane lane;
+    struct weir_own_rate own; /* the caller's rate for the host */
     struct weir_heap ready, later;
 };
 
 struct weir_queue {
     struct weir_knowledge *knowledge;
+    const struct weir_own_rates *rates;
     struct weir_client_lane **lanes;
     size_t count, room, turn;
     struct weir_heap deadlines;
@@ -31,7 +34,9 @@ struct weir_queue {
     bool adaptive;
 };
 
-void weir_queue_init(struct weir_queue *queue, struct weir_knowledge *knowledge);
+/* Borrows both until weir_queue_free. */
+void weir_queue_init(struct weir_queue *queue, struct weir_knowledge *knowledge,
+                     const struct weir_own_rates *rates);
 void weir_queue_free(struct weir_queue *queue);
 
 /* Adds a job, which waits until its not_before_ns. False: no memory. */
@@ -41,6 +46,11 @@ bool weir_queue_add(struct weir_queue *queue, struct weir_client_job *job, uint6
 /* Takes a job out, wherever it is. One that is in flight is ended for its lane by
  * weir_queue_end. */
 void weir_queue_remove(struct weir_queue *queue, struct weir_client_job *job);
+
+/* From when on a queued job may be sent, by its host and by the caller's rate. As weir_host_when.
+ */
+uint64_t weir_queue_when(const struct weir_client_job *job, struct weir_host *host,
+                         uint64_t expected, uint64_t waiting, uint64_t now_ns);
 
 /* The next job to send now: it is in flight, counted by its host, and has its number. NULL: none,
  * until *wake_ns (UINT64_MAX: until something ends). Where the host allows the next job only after

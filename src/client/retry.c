@@ -12,8 +12,10 @@ bool weir_retry_limited(int status, const struct weir_advice *advice)
            (status == 403 && advice && weir_advice_refuses(advice));
 }
 
-bool weir_retry_status(int status, const struct weir_advice *advice, bool named)
+bool weir_retry_status(int status, const struct weir_advice *advice, bool named, bool only)
 {
+    if (only)
+        return named;
     return status == 500 || (status >= 502 && status <= 504) ||
            weir_retry_limited(status, advice) || (status >= 400 && named) ||
            (status >= 400 && advice && advice->must_retry);
@@ -60,7 +62,7 @@ void weir_retry_decide(const struct weir_retry_case *one, const struct weir_back
     bool limited = weir_retry_limited(one->status, one->advice);
 
     *verdict = (struct weir_retry_verdict){.outcome = WEIR_CLIENT_ANSWERED};
-    if (one->status != 0 && !weir_retry_status(one->status, one->advice, one->named))
+    if (one->status != 0 && !weir_retry_status(one->status, one->advice, one->named, one->only))
         return;
     if (one->status == 0 && !one->transient) {
         verdict->outcome = WEIR_CLIENT_REFUSED;

@@ -69,7 +69,7 @@ void weir_transfer_advise(struct weir_client_job *job)
 
 static bool is_retried(const struct weir_client_job *job, int status)
 {
-    return weir_retry_status(status, &job->advice, weir_job_names(job, status));
+    return weir_retry_status(status, &job->advice, weir_job_names(job, status), job->retry_only);
 }
 
 /* Whether these are the fields of an answer that libcurl does not follow to another one. */

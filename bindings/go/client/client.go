@@ -78,6 +78,7 @@ const (
 	FullJitter         = Jitter(C.WEIR_CLIENT_JITTER_FULL)
 	EqualJitter        = Jitter(C.WEIR_CLIENT_JITTER_EQUAL)
 	DecorrelatedJitter = Jitter(C.WEIR_CLIENT_JITTER_DECORRELATED)
+	NoJitter           = Jitter(C.WEIR_CLIENT_JITTER_NONE)
 )
 
 // NoLimit is the time of a request that may take any.
@@ -98,8 +99,12 @@ type Options struct {
 	BodyMost        uint64        // bytes of an answer's body; 0: no bound, since it is read while it arrives
 	QueueMost       uint32        // requests that wait or are in flight; 0: 100,000
 	RetryOn         []int         // statuses that are retried besides those that always are; at most 16
-	UserAgent       string
-	Seed            uint64 // of jitter, for tests; 0: random
+	RetryStatuses   []int         // exactly these are retried, instead of those that always are; at most 16
+	BackoffFactor   float64       // by which waits grow: 1 to 100; 0: 2
+	// Rate is the most that is sent to a host, whatever its server says: "10/s", "10/s, api.example.com=5/10s burst 5".
+	Rate      string
+	UserAgent string
+	Seed      uint64 // of jitter, for tests; 0: random
 }
 
 // RequestOptions are those of all requests of a Transport; zero is the default everywhere.
@@ -162,17 +167,16 @@ func Open(options *Options) (*Client, error) {
 	if options == nil {
 		options = &Options{}
 	}
-	if len(options.RetryOn) > C.WEIR_CLIENT_RETRY_ON_MOST {
-		return nil, fmt.Errorf("RetryOn: more than %d statuses", C.WEIR_CLIENT_RETRY_ON_MOST)
-	}
-	state, agent := C.CString(options.State), C.CString(options.UserAgent)
+	state, agent, rate := C.CString(options.State), C.CString(options.UserAgent), C.CString(options.Rate)
+	defer C.free(unsafe.Pointer(rate))
 	defer C.free(unsafe.Pointer(state))
 	defer C.free(unsafe.Pointer(agent))
 	given := C.struct_weir_client_options{
 		concurrency: C.uint32_t(options.Concurrency), host_concurrency: C.uint32_t(options.HostConcurrency),
 		adaptive: C.bool(options.Adaptive), tries: C.uint32_t(options.Tries),
 		jitter: C.enum_weir_client_jitter(options.Jitter), body_most: C.uint64_t(options.BodyMost),
-		queue_most: C.uint32_t(options.QueueMost), seed: C.uint64_t(options.Seed)}
+		queue_most: C.uint32_t(options.QueueMost), seed: C.uint64_t(options.Seed),
+		backoff_factor: C.double(options.BackoffFactor)}
 	for _, one := range []struct {
 		name string
 		time time.Duration
@@ -190,11 +194,14 @@ func Open(options *Options) (*Client, error) {
 	if options.UserAgent != "" {
 		given.user_agent = agent
 	}
-	for i, status := range options.RetryOn {
-		if status < 400 || status > 599 {
-			return nil, fmt.Errorf("RetryOn: %d is not a status of 400 to 599", status)
-		}
-		given.retry_on[i] = C.uint16_t(status)
+	if options.Rate != "" {
+		given.rate = rate
+	}
+	if err := statuses("RetryOn", options.RetryOn, given.retry_on[:]); err != nil {
+		return nil, err
+	}
+	if err := statuses("RetryStatuses", options.RetryStatuses, given.retry_statuses[:]); err != nil {
+		return nil, err
 	}
 	c := &Client{}
 	var reason C.struct_weir_reason
@@ -202,6 +209,19 @@ func Open(options *Options) (*Client, error) {
 		return nil, failure(err, C.GoString(&reason.text[0]))
 	}
 	return c, nil
+}
+
+func statuses(name string, from []int, to []C.uint16_t) error {
+	if len(from) > len(to) {
+		return fmt.Errorf("%s: more than %d statuses", name, len(to))
+	}
+	for i, status := range from {
+		if status < 400 || status > 599 {
+			return fmt.Errorf("%s: %d is not a status of 400 to 599", name, status)
+		}
+		to[i] = C.uint16_t(status)
+	}
+	return nil
 }
 
 func nanoseconds(name string, d time.Duration, ns *C.uint64_t) error {

@@ -173,12 +173,39 @@ func TestStatusesThatAreRetriedToo(t *testing.T) {
 	answer, err := (&http.Client{Transport: c.Transport(nil)}).Get(s.URL + "/timeout")
 	is(t, text(t, answer, err), "got  ")
 	is(t, s.count(), 3)
-	for _, wrong := range []*Options{{RetryOn: []int{200}}, {RetryOn: make([]int, 17)}, {Concurrency: 1001}, {Time: -1},
+	for _, wrong := range []*Options{{RetryOn: []int{200}}, {RetryOn: make([]int, 17)}, {RetryStatuses: []int{200}},
+		{BackoffFactor: 0.5}, {Rate: "ten"}, {Concurrency: 1001}, {Time: -1},
 		{State: "/no/such/folder/limits"}} {
 		if _, err := Open(wrong); err == nil {
 			t.Fatal(wrong)
 		}
 	}
+}
+
+func TestStatusesThatAreAllThatIsRetried(t *testing.T) {
+	s := serve(t)
+	c := opened(t, &Options{RetryStatuses: []int{503}, BackoffBase: time.Millisecond, BackoffFactor: 1.5, Jitter: NoJitter})
+	answer, err := (&http.Client{Transport: c.Transport(nil)}).Get(s.URL + "/timeout")
+	is(t, err, nil)
+	is(t, answer.StatusCode, 408)
+	is(t, answer.Body.Close(), nil)
+	is(t, s.count(), 1)
+}
+
+func TestARateOfTheCallersOwn(t *testing.T) {
+	s := serve(t)
+	c := opened(t, &Options{Rate: "50/s burst 2"})
+	began := time.Now()
+	for i := 0; i < 12; i++ {
+		answer, err := (&http.Client{Transport: c.Transport(nil)}).Get(s.URL + "/")
+		is(t, err, nil)
+		is(t, answer.Body.Close(), nil)
+	}
+	if passed := time.Since(began); passed < 200*time.Millisecond { // 12 requests, 2 of them at once
+		t.Fatal(passed)
+	}
+	known, ok := c.Known(s.URL, "")
+	is(t, ok && known.Interval >= 20*time.Millisecond, true)
 }
 
 func TestFailuresSayWhatIsKnown(t *testing.T) {

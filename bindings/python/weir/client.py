@@ -29,7 +29,7 @@ the window ends; interval: seconds from one request to the next."""
 Try = namedtuple("Try", "url number status error waited took next_wait limit")
 Try.__doc__ = """One try, for on_try. status 0: there was no answer; next_wait None: it was the last."""
 
-_JITTERS = ("full", "equal", "decorrelated")
+_JITTERS = ("full", "equal", "decorrelated", "none")
 _UINT32_MAX, _UINT64_MAX = 2**32 - 1, 2**64 - 1
 
 
@@ -205,12 +205,16 @@ class Session:
     host_concurrency         to one host (16)
     adaptive                 fewer of them while latency grows
     tries, time, try_time    of one request: tries (5), seconds with all waits (60), of one try (30)
-    jitter                   "full", "equal" or "decorrelated"
+    jitter                   "full", "equal", "decorrelated" or "none"
     backoff_base, _cap       the first wait (0.1) and the longest (20)
+    backoff_factor           by which waits grow (2)
     body_most, queue_most    bytes of a body (16 MiB; streams and transports: no bound); requests that
                              wait (100,000)
     follow                   whether redirects are followed
     retry_on                 statuses that are retried besides those that always are, such as (408, 425)
+    retry_statuses           exactly these are retried, instead of those that always are
+    rate                     the most that is sent to a host, whatever its server says: "10/s",
+                             "10/s, api.example.com=5/10s burst 5"
     on_try                   on_try(Try) is called for each try, on the session's own thread, which may
                              neither make requests with it nor close it
     """
@@ -218,7 +222,7 @@ class Session:
     def __init__(self, state=None, *, concurrency=0, host_concurrency=0, adaptive=False, tries=0,
                  time=0.0, try_time=0.0, jitter="full", backoff_base=0.0, backoff_cap=0.0,
                  body_most=0, queue_most=0, follow=False, user_agent=None, seed=0, on_try=None,
-                 headers=None, retry_on=()):
+                 headers=None, retry_on=(), retry_statuses=(), backoff_factor=0.0, rate=None):
         hook = None if on_try is None else lambda *values: on_try(
             Try(*values[:-1], KnownLimit(*values[-1])))
         self._options = (None if state is None else os.path.abspath(state),
@@ -228,7 +232,8 @@ class Session:
                          backoff_base, backoff_cap, _whole("body_most", body_most, _UINT64_MAX),
                          _whole("queue_most", queue_most), follow, user_agent,
                          _whole("seed", seed, _UINT64_MAX), hook,
-                         tuple(map(operator.index, retry_on)))
+                         tuple(map(operator.index, retry_on)),
+                         tuple(map(operator.index, retry_statuses)), backoff_factor, rate)
         self.headers = dict(headers or {})
         self._pid = self._client = None
         self._closed = False

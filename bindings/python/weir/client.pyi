@@ -89,12 +89,13 @@ class Session:
     def __init__(self, state: str | PathLike[str] | None = None, *, concurrency: int = 0,
                  host_concurrency: int = 0, adaptive: bool = False, tries: int = 0,
                  time: float = 0.0, try_time: float = 0.0,
-                 jitter: Literal["full", "equal", "decorrelated"] = "full",
+                 jitter: Literal["full", "equal", "decorrelated", "none"] = "full",
                  backoff_base: float = 0.0, backoff_cap: float = 0.0, body_most: int = 0,
                  queue_most: int = 0, follow: bool = False, user_agent: str | None = None,
                  seed: int = 0, on_try: Callable[[Try], object] | None = None,
                  headers: Mapping[str, str] | None = None,
-                 retry_on: Iterable[int] = ()) -> None: ...
+                 retry_on: Iterable[int] = (), retry_statuses: Iterable[int] = (),
+                 backoff_factor: float = 0.0, rate: str | None = None) -> None: ...
     def request(self, method: str, url: str, *, headers: Mapping[str, str] | None = None,
                 data: str | bytes | None = None, json: Any = None, idempotency_key: bool = False,
                 priority: int = 0, scope: str | None = None, tries: int = 0,

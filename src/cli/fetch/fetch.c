@@ -395,22 +395,27 @@ static int open_client(struct fetch *fetch)
 {
     const struct fetch_options *options = &fetch->options;
     struct weir_reason reason;
-    struct weir_client_options client = {.state_file = options->state,
-                                         .concurrency = options->parallel,
-                                         .host_concurrency = options->parallel,
-                                         .adaptive = options->adaptive,
-                                         .tries = options->retry + 1,
-                                         .time_ns = options->time_ns > 0 ? options->time_ns
-                                                                         : WEIR_CLIENT_UNKNOWN,
-                                         .try_ns = options->try_ns,
-                                         .jitter = options->jitter,
-                                         .follow = options->location,
-                                         .user_agent = "weir/" WEIR_VERSION,
-                                         .on_try = on_try,
-                                         .context = fetch};
+    struct weir_client_options client = {
+        .state_file = options->state,
+        .concurrency = options->parallel,
+        .host_concurrency = options->parallel,
+        .adaptive = options->adaptive,
+        .tries = options->attempts > 0 ? options->attempts : options->retry + 1,
+        .time_ns = options->time_ns > 0 ? options->time_ns : WEIR_CLIENT_UNKNOWN,
+        .try_ns = options->try_ns,
+        .jitter = options->jitter,
+        .backoff_base_ns = options->base_ns,
+        .backoff_cap_ns = options->cap_ns,
+        .backoff_factor = options->factor,
+        .rate = options->rate,
+        .follow = options->location,
+        .user_agent = "weir/" WEIR_VERSION,
+        .on_try = on_try,
+        .context = fetch};
     int error = fetch_folder_open(&fetch->folder, options->output_dir, &reason);
 
     memcpy(client.retry_on, options->retry_on, sizeof client.retry_on);
+    memcpy(client.retry_statuses, options->retry_statuses, sizeof client.retry_statuses);
     if (error == 0) {
         client.body_most = fetch->folder.folder >= 0 || options->json ? UINT64_MAX : 0;
         error = weir_client_open(&fetch->client, &client, &reason);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/options.h"
+#include "client/pace/own.h"
 
 #define PARALLEL_DEFAULT 16
 #define RETRY_DEFAULT 4
@@ -30,14 +31,30 @@ static bool take_header(void *field, char *value, struct weir_reason *reason)
 
 static bool take_jitter(void *field, char *value, struct weir_reason *reason)
 {
-    static const char *const names[] = {"full", "equal", "decorrelated"};
+    static const char *const names[] = {"full", "equal", "decorrelated", "none"};
 
-    for (unsigned i = 0; i < 3; i++)
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(value, names[i])) {
             *(enum weir_client_jitter *)field = (enum weir_client_jitter)i;
             return true;
         }
-    return cli_refuse(reason, "full, equal or decorrelated", value);
+    return cli_refuse(reason, "full, equal, decorrelated or none", value);
+}
+
+static bool take_factor(void *field, char *value, struct weir_reason *reason)
+{
+    double *factor = field;
+
+    return (cli_parse_number(value, false, 100, factor) && *factor >= 1) ||
+           cli_refuse(reason, "a number of 1 to 100", value);
+}
+
+static bool take_rate(void *field, char *value, struct weir_reason *reason)
+{
+    struct weir_own_rates rates;
+
+    *(const char **)field = value;
+    return weir_own_parse(&rates, value, reason) == 0;
 }
 
 /* "408,425" */
@@ -82,8 +99,23 @@ static const struct cli_option options_table[] = {
                AT(retry)),
     CLI_OPTION(0, "retry-on", "STATUS,...", "retry these, too, such as 408,425,409",
                .kind = CLI_TAKEN, .take = take_statuses, AT(retry_on)),
-    CLI_OPTION(0, "jitter", "KIND", "of waits: full, equal or decorrelated (full)",
+    CLI_OPTION(0, "retry-statuses", "STATUS,...",
+               "retry these instead of 429, 500, 502, 503, 504, 529", .kind = CLI_TAKEN,
+               .take = take_statuses, AT(retry_statuses)),
+    CLI_OPTION(0, "attempts", "N", "most tries, the first included (5)", .kind = CLI_U32, .min = 1,
+               .max = 1000, AT(attempts)),
+    CLI_OPTION(0, "base", "SECONDS", "the first wait between tries (0.1)", .kind = CLI_SECONDS,
+               .min = 1, AT(base_ns)),
+    CLI_OPTION(0, "factor", "NUMBER", "by which waits grow (2)", .kind = CLI_TAKEN,
+               .take = take_factor, AT(factor)),
+    CLI_OPTION(0, "cap", "SECONDS", "the longest wait (20)", .kind = CLI_SECONDS, .min = 1,
+               AT(cap_ns)),
+    CLI_OPTION(0, "jitter", "KIND", "of waits: full, equal, decorrelated or none (full)",
                .kind = CLI_TAKEN, .take = take_jitter, AT(jitter)),
+    CLI_OPTION(0, "rate", "RATE",
+               "most requests to a host, whatever it says: 10/s,\n"
+               "'600/min burst 20', 'api.example.com=5/10s, 10/s'",
+               .kind = CLI_TAKEN, .take = take_rate, AT(rate)),
     CLI_OPTION('m', "max-time", "SECONDS", "for one URL, with all waits (no limit)",
                .kind = CLI_SECONDS, .min = 1, AT(time_ns)),
     CLI_OPTION(0, "try-time", "SECONDS", "for one try (30)", .kind = CLI_SECONDS, .min = 1,
@@ -130,5 +162,7 @@ int fetch_read_options(int argc, char **argv, struct fetch_options *options, int
         *status = cli_usage_error("fetch", "a URL or --input is required");
     else if (options->resume && !options->output_dir)
         *status = cli_usage_error("fetch", "--continue needs --output-dir");
+    else if (options->retry_statuses[0] != 0 && options->retry_on[0] != 0)
+        *status = cli_usage_error("fetch", "--retry-statuses has all: leave out --retry-on");
     return *status != 0 ? -1 : first;
 }

@@ -19,9 +19,11 @@ struct fetch_options {
     const char *input, *output_dir, *method, *data, *state, *scope;
     struct fetch_headers headers;
     enum weir_client_jitter jitter;
-    uint16_t retry_on[WEIR_CLIENT_RETRY_ON_MOST];
-    uint32_t parallel, retry;
-    uint64_t time_ns, try_ns;
+    uint16_t retry_on[WEIR_CLIENT_RETRY_ON_MOST], retry_statuses[WEIR_CLIENT_RETRY_ON_MOST];
+    const char *rate;
+    uint32_t parallel, retry, attempts;
+    uint64_t time_ns, try_ns, base_ns, cap_ns;
+    double factor;
     bool json, resume, adaptive, location, key, quiet;
 };
 

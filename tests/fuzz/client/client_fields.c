@@ -34,7 +34,7 @@ static void check_advice(const struct weir_advice *advice)
 static void learn(const struct weir_advice *advice)
 {
     static const struct weir_backoff_spec backoff = {WEIR_CLIENT_JITTER_FULL, 100000000,
-                                                     20000000000};
+                                                     20000000000, 2};
     struct weir_host host = {.used_ns = NOW_NS};
     struct weir_client_limit limit;
     uint64_t seed = 1, now_ns = NOW_NS;

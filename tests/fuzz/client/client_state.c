@@ -19,7 +19,7 @@
 #define PATCH 10
 #define PATCHES_MAX 16
 
-static const struct weir_backoff_spec backoff = {WEIR_CLIENT_JITTER_FULL, S / 10, 20 * S};
+static const struct weir_backoff_spec backoff = {WEIR_CLIENT_JITTER_FULL, S / 10, 20 * S, 2};
 
 static void field(struct weir_advice *advice, const char *name, const char *value)
 {

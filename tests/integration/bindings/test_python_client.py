@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -111,6 +112,28 @@ def test_statuses_that_are_retried_too(server):
         client.Session(retry_on=["408"])
 
 
+def test_statuses_that_are_all_that_is_retried(server):
+    with client.Session(retry_statuses=[408], backoff_base=0.001, backoff_factor=1.5, jitter="none") as session:
+        assert session.get(server.url("/timeout")).tries == 3
+        server.seen.clear()
+        answer = session.get(server.url("/failing"))
+        assert (answer.status, answer.tries) == (503, 1)
+
+
+def test_a_rate_of_the_callers_own_is_kept_to(server, tmp_path):
+    """Two sessions on one state file share it; a third without it has its own."""
+    host = server.address
+    state = {"state": tmp_path / "limits", "rate": f"1000/s, {host}=20/s burst 2"}
+    with client.Session(**state) as one, client.Session(**state) as other:
+        began = time.monotonic()
+        for number in range(11):
+            for session in (one, other):
+                session.get(server.url(f"/{number}"))
+        assert time.monotonic() - began >= 20 / 20  # 22 requests, 2 of them at once
+        assert one.known(server.url("/")).interval >= 0.05
+        assert one.known("http://other.invalid/").interval == pytest.approx(0.001)
+
+
 def test_a_hook_can_neither_wait_for_its_session_nor_close_it(server):
     """Both would wait for the thread that runs the hook."""
     raised = []
@@ -144,9 +167,10 @@ def test_failures_say_what_is_known(server):
         with pytest.raises(ValueError):
             session.get(server.url("/"), headers={"X-Bad": "a\0b"})
         with pytest.raises(ValueError):
-            client.Session(jitter="none")
+            client.Session(jitter="some")
         for wrong in ({"retry_on": [200]}, {"retry_on": [0]}, {"retry_on": [70000]},
-                      {"retry_on": [408] * 17}, {"concurrency": 1001}, {"concurrency": 2**32 + 1}, {"tries": -1},
+                      {"retry_on": [408] * 17}, {"retry_statuses": [200]},
+                      {"retry_statuses": [408] * 17}, {"backoff_factor": 0.5}, {"rate": "ten"}, {"concurrency": 1001}, {"concurrency": 2**32 + 1}, {"tries": -1},
                       {"seed": 2**64}):
             with pytest.raises(ValueError):
                 client.Session(**wrong)

@@ -167,6 +167,46 @@ def test_named_statuses_are_retried():
         assert done.returncode == 2 and "400 to 599" in done.stderr, wrong
 
 
+def test_a_list_of_statuses_may_be_all_that_is_retried():
+    with Counting(limit=10**9, storm=5) as server:
+        done = fetch("--json", "--retry-statuses", "503", f"http://{server.address}/")
+    assert (done.returncode, server.statuses) == (10, {429: 1}), done.stderr  # an answer as any other
+
+
+def test_attempts_and_waits_are_as_stated():
+    with Counting(limit=10**9, storm=5) as server:
+        done = fetch("--json", "--attempts", "3", "--base", "0.001", "--factor", "1.5", "--cap", "0.01", "--jitter", "none",
+                     f"http://{server.address}/")
+    assert json.loads(done.stdout)["tries"] == 3 and server.statuses == {429: 3}
+    for wrong in (["--factor", "0.9"], ["--jitter", "some"], ["--attempts", "0"], ["--rate", "10"],
+                  ["--retry-statuses", "503", "--retry-on", "408"]):
+        assert fetch(*wrong, "http://127.0.0.1:1/").returncode == 2
+
+
+def test_a_rate_of_ones_own_is_shared_by_processes(tmp_path):
+    """Two processes with 15 requests each, one of them a scope of its own with another 15."""
+    with Counting(limit=10**9) as server:
+        arguments = [weir_path(), "fetch", "--rate", f"1/h, {server.address}=20/s", "--state", tmp_path / "state", "--quiet"]
+        began = time.monotonic()
+        processes = [subprocess.Popen([*arguments, *server.urls(15)], stdout=subprocess.DEVNULL) for _ in range(2)]
+        assert [process.wait(SECONDS_MAX) for process in processes] == [0, 0]
+        assert time.monotonic() - began >= 29 / 20
+        assert server.statuses == {200: 30}
+
+
+def test_each_scope_has_its_own_rate(tmp_path):
+    """A host whose hour is used up has nothing left for the same scope, and all for another."""
+    with Counting(limit=10**9) as server:
+        url, options = f"http://{server.address}/", ("--rate", "1/h", "--state", tmp_path / "state", "--max-time", "5", "--json")
+        assert fetch(*options, "--scope", "a", url).returncode == 0
+        assert fetch(*options, "--scope", "b", url).returncode == 0
+        refused = fetch(*options, "--scope", "a", url)
+        assert refused.returncode == 12
+        line = json.loads(refused.stdout)
+        assert line["outcome"] == "limited" and 3590 <= line["retry_after_s"] <= 3600
+        assert server.statuses == {200: 2}
+
+
 def test_an_interrupted_run_continues_where_it_was(tmp_path):
     out = tmp_path / "out"
 

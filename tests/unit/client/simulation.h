@@ -234,7 +234,7 @@ struct client {
     uint32_t tries;
 };
 
-static const struct weir_backoff_spec backoff = {WEIR_CLIENT_JITTER_FULL, 100 * MS, 20 * S};
+static const struct weir_backoff_spec backoff = {WEIR_CLIENT_JITTER_FULL, 100 * MS, 20 * S, 2};
 
 static uint64_t latency(const struct server *server, uint64_t *dice)
 {

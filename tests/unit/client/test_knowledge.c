@@ -133,7 +133,7 @@ static void field(struct weir_advice *advice, const char *name, const char *valu
 
 static void *learn_many(void *context)
 {
-    static const struct weir_backoff_spec backoff = {WEIR_CLIENT_JITTER_FULL, 1000000, 1000000};
+    static const struct weir_backoff_spec backoff = {WEIR_CLIENT_JITTER_FULL, 1000000, 1000000, 2};
     uint64_t seed = 1;
 
     for (int i = 0; i < TURNS; i++) {

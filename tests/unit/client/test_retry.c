@@ -21,7 +21,7 @@
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)
 
-static struct weir_backoff_spec spec = {WEIR_CLIENT_JITTER_FULL, 100 * MS, 5 * S};
+static struct weir_backoff_spec spec = {WEIR_CLIENT_JITTER_FULL, 100 * MS, 5 * S, 2};
 
 TEST("waits are between the bounds of their jitter")
 {
@@ -147,6 +147,48 @@ TEST("named statuses and those whose server wants it are retried")
     assert_true(decide(one).again);
     advice.must_not_retry = true;
     assert_false(decide(one).again);
+}
+
+TEST("a list of statuses that is all replaces the usual ones and what the server wants")
+{
+    struct weir_retry_case one = fresh;
+    struct weir_advice advice = {.must_retry = true};
+
+    one.only = true;
+    for (one.status = 400; one.status < 600; one.status++)
+        assert_false(decide(one).again);
+    one.status = 418;
+    one.advice = &advice;
+    assert_false(decide(one).again);
+    one.named = true;
+    assert_true(decide(one).again);
+    one.status = 0; /* a broken connection has no status */
+    one.named = false;
+    one.transient = true;
+    assert_true(decide(one).again);
+}
+
+TEST("waits grow by the factor up to the cap and without jitter are exact")
+{
+    static const struct {
+        double factor;
+        uint64_t waits_ms[5];
+    } cases[] = {{1, {100, 100, 100, 100, 100}},
+                 {1.5, {100, 150, 225, 337, 506}},
+                 {2, {100, 200, 400, 800, 1600}},
+                 {3, {100, 300, 900, 2700, 5000}},
+                 {100, {100, 5000, 5000, 5000, 5000}}};
+    struct weir_backoff_spec none = {WEIR_CLIENT_JITTER_NONE, 100 * MS, 5 * S, 2};
+    uint64_t seed = 1;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (uint32_t tries = 1; tries <= 5; tries++) {
+            none.factor = cases[i].factor;
+            assert_int_equal(weir_backoff_wait(&none, tries, 0, &seed) / MS,
+                             cases[i].waits_ms[tries - 1]);
+        }
+    none.cap_ns = UINT64_C(1) << 62;
+    assert_int_equal(weir_backoff_wait(&none, 1000, 0, &seed), none.cap_ns);
 }
 
 TEST("only idempotent methods are retried")

@@ -97,6 +97,27 @@ test('statuses that are retried, too', async () => {
   server.close();
 });
 
+test('statuses that are all that is retried', async () => {
+  const server = await serve();
+  const session = new client.Session({ retryStatuses: [408], backoffBaseMs: 1, backoffFactor: 1.5, jitter: 'none' });
+  assert.equal((await session.get(server.url('/timeout'))).tries, 3);
+  server.seen.length = 0;
+  await session.get(server.url('/failing')).then((answer) => assert.deepEqual([answer.status, answer.tries], [503, 1]));
+  session.close();
+  server.close();
+});
+
+test('a rate of the caller, whatever the server says', async () => {
+  const server = await serve();
+  const session = new client.Session({ rate: '50/s burst 2' });
+  const began = process.hrtime.bigint();
+  await Promise.all(Array.from({ length: 12 }, (_, i) => session.get(server.url(`/${i}`))));
+  assert.ok(process.hrtime.bigint() - began >= 200_000_000n); // 12 requests, 2 of them at once
+  assert.ok(session.known(server.url('/')).intervalMs >= 20);
+  session.close();
+  server.close();
+});
+
 test('a hook that throws is a warning, and ends no request', async () => {
   const server = await serve();
   const warnings = [];
@@ -132,7 +153,9 @@ test('failures are typed, and say what is known', async () => {
   for (const [options, code] of [[{ concurrency: 1001 }, 'WEIR_ERR_RANGE'], [{ tries: 2 ** 33 }, 'WEIR_ERR_RANGE'],
     [{ retryOn: [200] }, 'WEIR_ERR_RANGE'], [{ retryOn: [0] }, 'WEIR_ERR_RANGE'], [{ retryOn: 408 }, 'WEIR_ERR_RANGE'],
     [{ retryOn: ['408'] }, 'WEIR_ERR_RANGE'], [{ retryOn: [-1] }, 'WEIR_ERR_RANGE'],
-    [{ retryOn: Array(17).fill(408) }, 'WEIR_ERR_RANGE'], [{ jitter: 'none' }, 'WEIR_ERR_RANGE'], [{ timeMs: -1 }, 'WEIR_ERR_RANGE'],
+    [{ retryOn: Array(17).fill(408) }, 'WEIR_ERR_RANGE'], [{ jitter: 'some' }, 'WEIR_ERR_RANGE'], [{ timeMs: -1 }, 'WEIR_ERR_RANGE'],
+    [{ backoffFactor: 0.5 }, 'WEIR_ERR_RANGE'], [{ retryStatuses: [200] }, 'WEIR_ERR_RANGE'],
+    [{ rate: 'ten' }, 'WEIR_ERR_SYNTAX'],
     [{ state: '/no/such/folder/limits' }, 'WEIR_ERR_IO']])
     assert.throws(() => new client.Session(options), { code });
   assert.throws(() => new client.Session({ retries: 3 }), /no option retries/);
