@@ -99,8 +99,8 @@ struct weir_table_options {
     uint64_t secret[2];        /* for tests: the secret of a new region; 0, 0: random */
 };
 
-/* Opens or creates. An existing file of another size or share of spans, or of version 1, is copied,
- * as far as it fits, into a new region that takes its place (only when no other process has it
+/* Opens or creates. An existing file of another size or share of spans is copied, as far as it
+ * fits, into a new region that takes its place (only when no other process has it
  * open). A process that opens a file alone checks all of it, which reads it once. Errors:
  * WEIR_ERR_RANGE, WEIR_ERR_IO, WEIR_ERR_MEMORY, WEIR_ERR_FORMAT (with `reset` only where it is not
  * a regular file), WEIR_ERR_DAMAGED (never with `reset`); the file is left as it is in both cases.

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/span/span_change.h"
 #include "table/account.h"
 #include "table/owner.h"
 #include "table/params.h"
@@ -13,8 +14,25 @@
 #include "table/span/heap.h"
 #include "table/undo.h"
 
+struct copy {
+    struct weir_table *to;
+    struct weir_table_owner *owner; /* writes to `to` */
+    struct position_map map;        /* of the source */
+    uint32_t identity_bits;         /* of the source */
+    uint64_t now_ns;
+};
+
+/* A live state. `at`: the first bucket and the tag of its key in the source. */
+struct moved {
+    struct position at;
+    const struct weir_limit *limit; /* that it was made under */
+    struct span_view span;          /* where limit needs one; else none, and ... */
+    uint32_t state[3];              /* ... this is the packed cell */
+    uint16_t param;                 /* of the new region */
+};
+
 /* Sets what a slot of the new region holds: the cell, or a span of its own. */
-static bool fill_state(struct copy *copy, const struct copy_state *from, uint32_t state[3])
+static bool fill_state(struct copy *copy, const struct moved *from, uint32_t state[3])
 {
     const struct weir_limit *limit = from->limit;
     const struct weir_span_source source = {limit, from->span.at, copy->now_ns, from->span.words};
@@ -58,7 +76,7 @@ static void clear_slot(struct copy *copy, struct table_bucket *bucket, uint32_t 
     slot_set_param(bucket, i, 0);
 }
 
-void copy_state(struct copy *copy, const struct copy_state *from)
+static void put_state(struct copy *copy, const struct moved *from)
 {
     struct weir_table *to = copy->to;
     struct position at = position_move(&copy->map, copy->identity_bits, from->at, &to->map);
@@ -80,7 +98,8 @@ void copy_state(struct copy *copy, const struct copy_state *from)
     undo_finish(copy->owner);
 }
 
-int copy_begin(struct copy *copy, uint64_t mark_ns)
+/* `mark_ns`: the latest time of the source. end() follows, also after an error. */
+static int begin(struct copy *copy, uint64_t mark_ns)
 {
     struct weir_table *to = copy->to;
     struct table_header *header = &to->fixed;
@@ -107,7 +126,7 @@ int copy_begin(struct copy *copy, uint64_t mark_ns)
     return 0;
 }
 
-void copy_end(struct copy *copy)
+static void end(struct copy *copy)
 {
     copy->to->service = NULL;
     if (copy->owner)
@@ -140,7 +159,7 @@ static void copy_slot(struct copy *copy, const struct weir_table *from, const ui
     uint16_t param = __atomic_load_n(&bucket->param[i], __ATOMIC_RELAXED);
     struct weir_limit room;
     const struct weir_limit *limit = region_limit(from, param, &room);
-    struct copy_state state = {.at = {index, slot_tag(bucket, i)}, .limit = limit};
+    struct moved state = {.at = {index, slot_tag(bucket, i)}, .limit = limit};
 
     if (!limit || ids[param] == 0 || slot_fresh_at(from, bucket, i) <= copy->now_ns)
         return;
@@ -150,7 +169,7 @@ static void copy_slot(struct copy *copy, const struct weir_table *from, const ui
     memcpy(state.state, bucket->slot[i].state, sizeof state.state);
     if (region_has_span(limit))
         state.span = slot_state_span(from, bucket, i, limit);
-    copy_state(copy, &state);
+    put_state(copy, &state);
 }
 
 int copy_region(struct weir_table *to, const struct weir_table *from)
@@ -161,7 +180,7 @@ int copy_region(struct weir_table *to, const struct weir_table *from)
                         .map = from->map,
                         .identity_bits = header->identity_bits,
                         .now_ns = header->t0_ns};
-    int err = !ids ? WEIR_ERR_MEMORY : copy_begin(&copy, from->header->mark_ns);
+    int err = !ids ? WEIR_ERR_MEMORY : begin(&copy, from->header->mark_ns);
 
     if (err == 0) {
         copy_params(to, from, ids);
@@ -170,7 +189,7 @@ int copy_region(struct weir_table *to, const struct weir_table *from)
                 if (from->buckets[b].param[i] != 0)
                     copy_slot(&copy, from, ids, b, i);
     }
-    copy_end(&copy);
+    end(&copy);
     free(ids);
     return err;
 }

@@ -15,13 +15,14 @@
 #include "core/text/reason.h"
 #include "table/file/access.h"
 #include "table/file/copy.h"
-#include "table/file/version1.h"
 #include "table/owner.h"
 #include "table/sweep.h"
 #include "table/undo.h"
 
 /* A time beyond this is no time (see weir/limit.h). */
 #define TIME_MAX (UINT64_C(1) << 62)
+
+#define VERSION_OF_0_1 1 /* weir 0.2 copies such a file */
 
 static int fail(struct weir_reason *reason, int err, const char *path, const char *what)
 {
@@ -192,21 +193,9 @@ static int copy(struct weir_table *table, const struct weir_table_options *optio
     return WEIR_ERR_BUSY;
 }
 
-/* What a new file is filled from: a region of the present format, or one of version 1. */
-struct source {
-    const struct weir_table *table;
-    struct version1 *version1;
-    int fd; /* of the file; -1: none, as for private memory */
-};
-
-static const uint64_t *source_secret(const struct source *from)
-{
-    return from->version1 ? version1_secret(from->version1) : from->table->fixed.secret;
-}
-
 /* Creates the file table->path, with what fits of `from` (NULL: empty). */
 static int create(struct weir_table *table, const struct weir_table_options *options,
-                  const struct source *from, bool replace, struct weir_reason *reason)
+                  const struct weir_table *from, bool replace, struct weir_reason *reason)
 {
     size_t size = strlen(table->path) + sizeof ".new";
     char *draft = malloc(size);
@@ -224,11 +213,10 @@ static int create(struct weir_table *table, const struct weir_table_options *opt
         goto remove_draft;
     }
     if (from)
-        memcpy(with_secret.secret, source_secret(from), sizeof with_secret.secret);
+        memcpy(with_secret.secret, from->fixed.secret, sizeof with_secret.secret);
     err = build(table, draft, &with_secret, from ? from->fd : -1, reason);
     if (err == 0 && from)
-        err = from->version1 ? version1_copy(table, from->version1)
-                             : copy(table, options, from->table, reason);
+        err = copy(table, options, from, reason);
     if (err < 0)
         goto remove_draft;
     if (rename(draft, table->path) == 0)
@@ -251,6 +239,11 @@ int file_read_header(int fd, const char *path, uint64_t size, struct table_heade
     if (size < sizeof *header || pread(fd, header, sizeof *header, 0) != sizeof *header ||
         header->magic != TABLE_MAGIC)
         return fail(reason, WEIR_ERR_FORMAT, path, "not a state file of weir");
+    if (header->version == VERSION_OF_0_1)
+        return fail(
+            reason, WEIR_ERR_FORMAT, path,
+            "a state file of weir 0.1: start weir 0.2 on it once, which copies it, or begin "
+            "anew (weir serve --reset-state)");
     if (header->version != TABLE_VERSION || header->layout != layout_checksum())
         return fail(reason, WEIR_ERR_FORMAT, path,
                     "a state file of another version of weir: give all programs on it the same "
@@ -365,40 +358,11 @@ static int replace(struct weir_table *table, const struct weir_table_options *op
     if (keep && options->span_percent == 0)
         same_share.span_percent = old.fixed.span_percent;
 
-    const struct source from = {.table = &old, .fd = old.fd};
-    int err = create(table, &same_share, keep ? &from : NULL, true, reason);
+    int err = create(table, &same_share, keep ? &old : NULL, true, reason);
 
     region_unmap(&old);
     close(old.fd); /* only now: a process that waits for its lock then sees that it was renamed away
                     */
-    return err;
-}
-
-bool file_is_version1(int fd)
-{
-    uint8_t header[512];
-    ssize_t size = pread(fd, header, sizeof header, 0);
-
-    return size > 0 && version1_is(header, (size_t)size);
-}
-
-/* Replaces a file of version 1 by a copy of its states. */
-static int upgrade(struct weir_table *table, const struct weir_table_options *options,
-                   uint64_t size, bool alone, struct weir_reason *reason)
-{
-    struct weir_reason detail = {""};
-    struct source from = {.table = NULL, .fd = table->fd};
-    int fd = table->fd, err;
-
-    if (!alone)
-        return fail(reason, WEIR_ERR_BUSY, table->path,
-                    "in use by another process, of an older version of weir");
-    err = version1_open(&from.version1, fd, size, options->wall_ns, &detail);
-    if (err < 0)
-        return fail(reason, err, table->path, detail.text);
-    err = create(table, options, &from, true, reason);
-    version1_close(from.version1);
-    close(fd); /* only now, as in replace */
     return err;
 }
 
@@ -407,19 +371,14 @@ static int upgrade(struct weir_table *table, const struct weir_table_options *op
 static int try_open_file(struct weir_table *table, const struct weir_table_options *options,
                          bool *alone, struct weir_reason *reason)
 {
-    const struct source copied = {
-        .table = options->copy_of,
-        .fd = options->copy_of ? options->copy_of->fd : -1,
-    };
     struct stat status;
     int err;
 
     *alone = false;
     table->fd = open(table->path, O_RDWR | O_CLOEXEC);
     if (table->fd < 0)
-        return errno == ENOENT
-                   ? create(table, options, options->copy_of ? &copied : NULL, false, reason)
-                   : fail_errno(reason, table->path, "open it");
+        return errno == ENOENT ? create(table, options, options->copy_of, false, reason)
+                               : fail_errno(reason, table->path, "open it");
     if (fstat(table->fd, &status) != 0 || !S_ISREG(status.st_mode))
         return fail(reason, WEIR_ERR_FORMAT, table->path, "not a regular file");
     err = lock_opening(table->fd, table->path, options, reason);
@@ -439,13 +398,11 @@ static int try_open_file(struct weir_table *table, const struct weir_table_optio
         (*alone && fstat(table->fd, &status) == 0 && status.st_size == 0)) /* no state to lose */
         return replace(table, options, false, reason);
 
-    bool old = file_is_version1(table->fd);
-    err = old ? upgrade(table, options, (uint64_t)status.st_size, *alone, reason)
-              : open_existing(table, options, *alone, reason);
+    err = open_existing(table, options, *alone, reason);
 
     struct table_header plan;
 
-    if (err == 0 && !old && layout_plan(&plan, options, reason) == 0 &&
+    if (err == 0 && layout_plan(&plan, options, reason) == 0 &&
         is_other(&table->fixed, options, &plan))
         err = replace(table, options, true, reason);
     return err;

@@ -23,9 +23,6 @@ int file_open(struct weir_table *table, const struct weir_table_options *options
 int file_read_header(int fd, const char *path, uint64_t size, struct table_header *header,
                      struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* Whether it is a file of version 1, which is copied when it is opened. */
-bool file_is_version1(int fd);
-
 /* Lets other processes open it. Errors: WEIR_ERR_IO. */
 int file_opened(struct weir_table *table) __attribute__((warn_unused_result));
 

@@ -76,7 +76,7 @@ static int read_there(const struct weir_table_options *options, struct table_hea
         return 0;
     uint64_t size = fstat(fd, &status) == 0 ? (uint64_t)status.st_size : 0;
 
-    if (size > 0 && !file_is_version1(fd)) { /* a file of version 1 is copied into a new one */
+    if (size > 0) {
         err = file_read_header(fd, options->path, size, header, reason);
         err = err < 0 ? err : 1;
     }

@@ -109,11 +109,14 @@ def test_more_limits_of_equal_rates_than_the_state_has_places_share_them(tmp_pat
             assert weir.check(path=path, ip="192.0.2.1").status == 200
 
 
-def test_a_state_file_of_an_older_version_is_one_that_will_be_copied(tmp_path):
+def test_a_state_file_of_weir_0_1_is_refused_with_what_to_do(tmp_path):
     state = tmp_path / "state"
-    old = ROOT / "tests" / "unit" / "table" / "file" / "version1.state.gz"
-    state.write_bytes(gzip.decompress(old.read_bytes()))
-    accepted(tmp_path, rules_of(API, state={"file": str(state), "size": "1MiB"}))
+    old = gzip.decompress((ROOT / "tests" / "integration" / "data" / "version1.state.gz").read_bytes())
+    state.write_bytes(old)
+    said = judge(tmp_path, rules_of(API, state={"file": str(state), "size": "1MiB"}))
+    assert said == (f"state file {state}: a state file of weir 0.1: start weir 0.2 on it once, which copies it, or begin "
+                    "anew (weir serve --reset-state)")
+    assert state.read_bytes() == old and sorted(file.name for file in tmp_path.glob("state*")) == ["state"]
 
 
 def test_a_state_file_that_is_there_is_read_and_not_disturbed(tmp_path):

@@ -152,7 +152,7 @@ def serve_once(folder, text, *options):
     return run_weir("serve", "--config", config, "--http", "127.0.0.1:0", "--admin", "off", *options)
 
 
-@pytest.mark.parametrize("damage", ["foreign", "cut", "version", "empty-head"])
+@pytest.mark.parametrize("damage", ["foreign", "cut", "version", "of-0.1", "empty-head"])
 def test_a_damaged_or_foreign_state_file_is_refused_and_left_alone(tmp_path, damage):
     rules = state_rules(tmp_path, BUDGET)
     state = tmp_path / "state"
@@ -166,6 +166,8 @@ def test_a_damaged_or_foreign_state_file_is_refused_and_left_alone(tmp_path, dam
         data = data[:len(data) // 2]
     elif damage == "version":
         data[8] ^= 0xff
+    elif damage == "of-0.1":
+        data[8] = 1
     else:
         data[:4096] = bytes(4096)
     state.write_bytes(data)

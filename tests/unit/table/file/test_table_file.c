@@ -303,8 +303,11 @@ static void a_foreign_file_is_refused(void **state)
 
 static void another_version_is_refused(void **state)
 {
-    const uint32_t version = 999;
+    const uint32_t version = 999, first = 1;
 
+    use_file(SIZE, 10, 1);
+    damage(8, &first, sizeof first);
+    expect_refused(WEIR_ERR_FORMAT, "start weir 0.2 on it once");
     use_file(SIZE, 10, 1);
     damage(8, &version, sizeof version);
     expect_refused(WEIR_ERR_FORMAT, "another version");
