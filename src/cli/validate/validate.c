@@ -157,21 +157,35 @@ static bool is_rough(const struct weir_limit *limit)
            spec->segments < HINT_SEGMENTS && spec->rate > 0;
 }
 
-/* Prints the limits that a hint is about, and the hint. `small`: those with an N up to HINT_SMALL.
- */
-static void print_hint(const char *path, const struct weir_rules *rules, bool small,
-                       const char *hint)
+static bool is_rough_and_small(const struct weir_limit *limit)
+{
+    return is_rough(limit) && limit->spec.rate <= HINT_SMALL;
+}
+
+static bool is_fixed(const struct weir_limit *limit)
+{
+    return limit->spec.algorithm == WEIR_FIXED_WINDOW && limit->spec.rate > 0;
+}
+
+static bool has_any(const struct weir_rule_info *info, bool (*is)(const struct weir_limit *))
+{
+    for (uint32_t i = 0; i < info->limit_count; i++)
+        if (is(&info->limit[i]))
+            return true;
+    return false;
+}
+
+/* Prints the limits that a hint is about, and the hint: those with one that `is`, and none that
+ * is `not` (may be NULL). */
+static void print_hint(const char *path, const struct weir_rules *rules,
+                       bool (*is)(const struct weir_limit *),
+                       bool (*not )(const struct weir_limit *), const char *hint)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < weir_rules_count(rules); i++) {
         struct weir_rule_info info;
         weir_rules_info(rules, i, &info);
-        bool rough = false, has_small = false;
-        for (uint32_t j = 0; j < info.limit_count; j++) {
-            rough |= is_rough(&info.limit[j]);
-            has_small |= is_rough(&info.limit[j]) && info.limit[j].spec.rate <= HINT_SMALL;
-        }
-        if (!rough || has_small != small)
+        if (!has_any(&info, is) || (not &&has_any(&info, not )))
             continue;
         if (count == 0)
             printf("%s: hint: ", path);
@@ -240,11 +254,14 @@ static void print_hints(const char *path, const struct weir_rules *rules)
     print_forgeable(path, rules);
     print_fillable(path, rules);
     print_few_keys(path, rules);
-    print_hint(path, rules, true,
+    print_hint(path, rules, is_rough_and_small, NULL,
                "sliding_window admits up to twice such a small rate; for exactly so many use "
                "`algorithm: sliding_log` or `strict: true`");
-    print_hint(path, rules, false,
+    print_hint(path, rules, is_rough, is_rough_and_small,
                "with `segments: 10`, bursts pass the rate by a few and not by half");
+    print_hint(path, rules, is_fixed, NULL,
+               "a fixed window of N admits up to 2N around its border, N before it and N after it; "
+               "`algorithm: sliding_window` bounds any window");
 }
 
 /* What a file may say; returns the status. */
@@ -284,6 +301,10 @@ int weir_command_validate(int argc, char **argv)
         if (options.fix && cli_fix_rules(argv[i]) < 0)
             status = EXIT_FAILURE;
         if (cli_load_rules(&rules, argv[i]) < 0) {
+            if (cli_envoy_is_config(argv[i]))
+                cli_error("%s: this is a file of Envoy's rate limit service (lyft/ratelimit): "
+                          "weir validate --envoy-config DIR checks its folder",
+                          argv[i]);
             status = EXIT_FAILURE;
             continue;
         }

@@ -219,6 +219,24 @@ def test_a_relative_path_starts_at_the_folder_of_the_rules_file(tmp_path, settin
     assert "working directory" not in validate_from(there, rules).stderr
 
 
+def test_a_fixed_window_is_hinted_at_with_what_it_admits(tmp_path):
+    config = tmp_path / "weir.yaml"
+    limits = [{**API, "name": f"fixed{i}", "algorithm": "fixed_window"} for i in range(2)]
+    config.write_text(rules_of(*limits, {**API, "algorithm": "sliding_log"}), encoding="utf-8")
+    lines = [line for line in run_weir("validate", config).stdout.splitlines() if "2N" in line]
+    assert len(lines) == 1 and lines[0].startswith(f"{config}: hint: fixed0, fixed1: a fixed window of N admits up to 2N")
+
+
+def test_a_file_of_envoys_service_is_told_from_a_rules_file(tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text("domain: x\ndescriptors:\n  - key: a\n    rate_limit: {unit: second, requests_per_unit: 5}\n")
+    done = run_weir("validate", config)
+    assert done.returncode == 1 and "weir validate --envoy-config DIR" in done.stderr.splitlines()[-1]
+    assert run_weir("validate", "--envoy-config", tmp_path).returncode == 0
+    config.write_text("domain: x\n")
+    assert "--envoy-config" not in run_weir("validate", config).stderr
+
+
 def test_limits_that_one_throttled_caller_can_fill_are_named(tmp_path):
     rules = """\
 standing: {by: [user, client.ip/64]}

@@ -56,7 +56,7 @@ def test_a_command_of_the_page(tmp_path, command):
 
 
 def test_the_commands_are_found():
-    assert len(COMMANDS) == 5
+    assert len(COMMANDS) == 6
 
 
 def test_the_program_is_built_as_the_page_says():

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 from daemon.waiting import wait_until
 from daemon.weir import Weir
@@ -580,7 +581,11 @@ def play(trace, t, method, path, user="ada", ip="192.0.2.1", **more):
 def test_each_route_of_a_game_has_its_line(tmp_path):
     routes = [("POST", "/games/7/moves", "move"), ("POST", "/games/7/chat", "chat"),
               ("POST", "/games", "create"), ("POST", "/games/7/players", "join"),
+              ("DELETE", "/games/7/players", "leave"), ("POST", "/games/7/resign", "resign"),
               ("POST", "/matchmaking", "matchmaking"), ("GET", "/games/7", "read-game"),
+              ("GET", "/games/7/moves", "read-game"), ("GET", "/games", "list-games"),
+              ("GET", "/players/ada", "profile"), ("PATCH", "/players/ada", "change-profile"),
+              ("POST", "/analytics/events", "analytics"),
               ("GET", "/leaderboard/week", "leaderboard"), ("PUT", "/games/7", "unknown-routes"),
               ("GET", "/.env", "unknown-routes"), ("GET", "/ws", "unknown-routes")]
     trace = Trace(tmp_path, recipe("game-backend"))
@@ -623,9 +628,19 @@ def test_matches_are_spread_rather_than_denied(tmp_path):
 
 def test_unknown_routes_are_limited_by_the_network(tmp_path):
     trace = Trace(tmp_path, recipe("game-backend"))
-    for i in range(300):
-        play(trace, i / 4, "GET", f"/admin{i}", user=f"user{i}")
-    assert 60 <= allowed(trace.replay()) <= 2 * 60  # 75 s of 60/min
+    for i in range(600):
+        play(trace, i / 8, "GET", f"/admin{i}", user=f"user{i}")
+    assert 200 <= allowed(trace.replay()) <= 2 * 200  # 75 s of 200/min
+
+
+def test_the_page_of_a_games_backend_has_every_limit_of_the_table():
+    rules = yaml.safe_load(recipe("game-backend"))
+    page = (ROOT / "docs" / "guides" / "games.md").read_text(encoding="utf-8")
+    table = page.split("## 1. The limits", 1)[1].split("```", 1)[0]
+    assert [limit["name"] for limit in rules["limits"] if f"`{limit['name']}`" not in table] == []
+    unless = next(limit["unless"] for limit in rules["limits"] if limit["name"] == "unknown-routes")
+    routes = [limit["name"] for limit in rules["limits"] if "path" in limit.get("match", {}) and not limit["name"].startswith("sockets")]
+    assert unless == routes and len(routes) == 14  # 12 endpoints, the leaderboard, the handshake
 
 
 def test_sockets_are_counted_while_they_are_open(tmp_path):

@@ -24,6 +24,21 @@ static void write_prefix(const char *folder, char *prefix, size_t size)
     snprintf(prefix, size, "%.*s%s", here ? 0 : (int)used, folder, here ? "" : "/");
 }
 
+bool cli_envoy_is_config(const char *path)
+{
+    char line[256];
+    bool domain = false, descriptors = false;
+    FILE *file = fopen(path, "re");
+
+    while (file && fgets(line, sizeof line, file)) {
+        domain |= !strncmp(line, "domain:", 7);
+        descriptors |= !strncmp(line, "descriptors:", 12);
+    }
+    if (file)
+        fclose(file);
+    return domain && descriptors;
+}
+
 static void print_opening(const char *name)
 {
     printf("opening config file: %s\n", name);
