@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/options.h"
+#include "server/daemon/services/list.h"
 
 #define LINE_SHOWN 160 /* bytes of a line; one whose place lies behind them is not shown */
 
@@ -74,7 +75,7 @@ void cli_print_problems(const char *path, const struct weir_problems *problems)
 
 int cli_load_rules(struct weir_rules **rules, const char *path)
 {
-    struct weir_problems problems = {0};
+    struct weir_problems problems = {.has = weir_services_have};
     int error = weir_rules_load(rules, path, &problems);
     cli_print_problems(path, &problems);
     if (error < 0 && problems.count == 0)

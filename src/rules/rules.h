@@ -46,8 +46,10 @@ struct weir_problem {
 struct weir_problems {
     struct weir_problem *list;
     uint32_t count, dropped;
-    uint32_t deprecated; /* of all, dropped ones included */
-    bool strict;         /* given: what is deprecated is an error now, as it will be */
+    uint32_t deprecated;              /* of all, dropped ones included */
+    bool strict;                      /* given: what is deprecated is an error now, as it will be */
+    bool (*has)(const char *feature); /* given: whether the program has the service that some
+                                         keywords need (weir_services_have); NULL: any */
 };
 void weir_problems_free(struct weir_problems *problems);
 

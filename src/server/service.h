@@ -31,7 +31,9 @@ struct weir_rules;
 struct weir_worker_options;
 
 struct weir_service {
-    const char *name; /* in errors */
+    const char *name;  /* in errors, and in `feature` of keywords of the rules file */
+    const char *needs; /* the service of another feature without which this one is left out, too;
+                          NULL: none */
     /* Its endpoints of the admin listener: tables (http/route.h), NULL behind the last. */
     const struct weir_http_route *const *routes;
     /* Its metrics: tables (admin/exposition.h), one without rows behind the last. */

@@ -19,6 +19,7 @@
 #include "cli/times.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/server.h"
+#include "server/daemon/services/list.h"
 
 #define EXIT_WARNINGS 3   /* only warnings were found */
 #define PROBLEMS_SHOWN 20 /* of a rules file; `weir validate` shows all */
@@ -60,7 +61,7 @@ static const char fix_deprecated[] =
 /* NULL: there are none, and the findings say why. */
 static struct weir_rules *load(struct findings *findings, const char *path)
 {
-    struct weir_problems problems = {0};
+    struct weir_problems problems = {.has = weir_services_have};
     struct weir_rules *rules = NULL;
     int error = weir_rules_load(&rules, path, &problems);
     for (uint32_t i = 0; i < problems.count && i < PROBLEMS_SHOWN; i++) {

@@ -274,6 +274,19 @@ bool rules_section_has(const struct rules_section *section, uint32_t row)
     return section->only == 0 || (section->keywords[row].flags & section->only) != 0;
 }
 
+/* A key that this program cannot obey is refused: nothing that it asks for is off in silence. */
+static void refuse_features(struct rules_loader *loader, const struct rules_section *section,
+                            const struct rules_field *fields)
+{
+    for (uint32_t i = 0; i < section->count; i++) {
+        const char *feature = section->keywords[i].feature;
+        if (feature && fields[i].key && !loader->problems->has(feature))
+            rules_problem(loader, fields[i].key,
+                          "`%s` needs the feature %s, without which this weir is built",
+                          fields[i].name, feature);
+    }
+}
+
 bool rules_section_find(struct rules_loader *loader, const struct rules_section *section,
                         const struct rules_node *node, struct rules_field *fields)
 {
@@ -287,6 +300,8 @@ bool rules_section_find(struct rules_loader *loader, const struct rules_section 
     for (uint32_t i = 0; i < section->count; i++)
         if (rules_section_has(section, i))
             fields[i] = some[from++];
+    if (loader->problems->has)
+        refuse_features(loader, section, fields);
     return mapping;
 }
 

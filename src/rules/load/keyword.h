@@ -84,6 +84,8 @@ struct rules_keyword {
     void (*load)(struct rules_loader *loader, const struct rules_node *node); /* at the top: reads
                             the section; NULL: load.c does */
     const char *server_only; /* at the top: why only `weir serve` can do that; NULL: all can */
+    const char *feature;     /* the service of the daemon (server/service.h) without which it does
+                                nothing, also all that is below it; NULL: it needs none */
     const char *otherwise;   /* what counts without it, as one would write it; NULL:
                                 nothing that one could write */
     const char *absent;      /* the same in words, in the documentation; NULL: `otherwise` */
@@ -122,7 +124,8 @@ struct rules_section {
 
 #define RULES_KEYWORDS_MAX 64 /* more than any section has */
 
-/* Fills fields[0..section->count). False, after a problem, where `node` is not a mapping. */
+/* Fills fields[0..section->count). A keyword of a feature that the program lacks is a problem
+ * (weir_problems.has). False, after a problem, where `node` is not a mapping. */
 bool rules_section_find(struct rules_loader *loader, const struct rules_section *section,
                         const struct rules_node *node, struct rules_field *fields);
 

@@ -131,7 +131,8 @@ struct weir_drift {
 };
 
 struct weir_daemon {
-    const struct weir_service *const *services; /* NULL behind the last (services/services.h) */
+    const struct weir_service *services[WEIR_SERVICES_MAX + 1]; /* NULL behind the last
+                                                                   (services/services.h) */
     size_t services_open;
     void *own[WEIR_OWN_COUNT];      /* of services: see own.h */
     struct weir_http_route *routes; /* of all of them */

@@ -16,7 +16,6 @@
 #include "server/daemon/listening.h"
 #include "server/daemon/reload/reload.h"
 #include "server/daemon/reload/retired.h"
-#include "server/daemon/services/list.h"
 #include "server/daemon/services/services.h"
 #include "server/daemon/state/state.h"
 #include "server/daemon/state/state_guard.h"
@@ -290,10 +289,8 @@ static void daemon_free(struct weir_daemon *daemon)
 static struct weir_daemon *daemon_new(void)
 {
     struct weir_daemon *daemon = calloc(1, sizeof *daemon);
-    if (daemon) {
-        daemon->services = weir_services;
-        weir_services_fronts(daemon->services, &daemon->fronts);
-    }
+    if (daemon)
+        weir_services_take(daemon);
     return daemon;
 }
 

@@ -43,6 +43,7 @@ static const struct weir_http_route *const dashboard_routes[] = {
 
 const struct weir_service weir_service_dashboard = {
     .name = "dashboard",
+    .needs = "use",
     .routes = dashboard_routes,
     .open = dashboard_open,
     .start = dashboard_start,

@@ -13,6 +13,7 @@
 #include "server/admin/call.h"
 #include "server/daemon/background.h"
 #include "server/daemon/daemon.h"
+#include "server/daemon/services/list.h"
 #include "server/daemon/work.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
@@ -42,7 +43,7 @@ static void look_run(struct weir_job *job)
 {
     struct look *look = (struct look *)(void *)job;
     const char *path = look->daemon->options.config;
-    struct weir_problems problems = {0};
+    struct weir_problems problems = {.has = weir_services_have};
     struct weir_rules *rules = NULL;
     look->text = malloc(WEIR_SHOWN_RULES_MAX + 1);
     look->size =

@@ -67,6 +67,7 @@ static const struct weir_http_route *const kernel_routes[] = {
 
 const struct weir_service weir_service_kernel = {
     .name = "kernel",
+    .needs = "standing",
     .routes = kernel_routes,
     .start = kernel_start,
     .apply = kernel_apply,

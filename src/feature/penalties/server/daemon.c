@@ -95,6 +95,7 @@ static void penalties_close(struct weir_daemon *daemon)
 
 const struct weir_service weir_service_penalties = {
     .name = "penalties",
+    .needs = "standing",
     .open = penalties_open,
     .start = penalties_start,
     .for_worker = penalties_for_worker,

@@ -136,11 +136,11 @@ static const struct rules_keyword keywords[] = {
                               .flags = RULES_NOT_GLOBAL, .absent = "the whole key",
                               .doc = "attributes of its key, a list or one: [which limits share a "
                                      "slot](distributed.md#slots-of-a-cluster); only with `store`"},
-    [RULES_LIMIT_PER_NODE] = {"per_node", RULES_FLAG, .otherwise = "false",
+    [RULES_LIMIT_PER_NODE] = {"per_node", RULES_FLAG, .feature = "sticky", .otherwise = "false",
                               .doc = "`true`: every node of a [fleet](distributed.md#sticky-nodes) "
                                      "counts it alone; only with `sticky`"},
-    [RULES_LIMIT_GLOBAL] = {"global", RULES_MAPPING, .section = &rules_section_global,
-                            .absent = "each region counts alone",
+    [RULES_LIMIT_GLOBAL] = {"global", RULES_MAPPING, .feature = "regions",
+                            .section = &rules_section_global, .absent = "each region counts alone",
                             .doc = "`{ floor: 5%, home: hash, wait: 0 }`: [one budget for all "
                                    "regions](distributed.md#regions); only with `regions`"},
     [RULES_LIMIT_SHADOW] = {"shadow", RULES_FLAG, .otherwise = "false",
@@ -165,7 +165,8 @@ static const struct rules_keyword keywords[] = {
                           .flags = RULES_NOT_GLOBAL | RULES_SCALES, .absent = "all of it",
                           .doc = "[`{ sheddable: 60% }`: what of the limit a class may "
                                  "use](priorities.md#what-shed-does)"},
-    [RULES_LIMIT_ADAPTIVE] = {"adaptive", RULES_NAME, .flags = RULES_NOT_GLOBAL | RULES_SCALES,
+    [RULES_LIMIT_ADAPTIVE] = {"adaptive", RULES_NAME, .feature = "adaptive",
+                              .flags = RULES_NOT_GLOBAL | RULES_SCALES,
                               .doc = "[a controller](adaptive.md) that shrinks the limit while the "
                                      "backend struggles"},
     [RULES_LIMIT_CANDIDATE] = {"candidate", RULES_TEXT, .many = RULES_SEVERAL,
@@ -174,13 +175,15 @@ static const struct rules_keyword keywords[] = {
     [RULES_LIMIT_WARN_AT] = {"warn_at", RULES_PERCENT, RULES_RANGE(1, 100), .example = 80,
                              .many = RULES_SEVERAL,
                              .doc = "[`80%`, or a list of up to four](#warn_at): soft thresholds"},
-    [RULES_LIMIT_BY_CLASS] = {"by_class", RULES_MAPPING, .section = &class_section,
-                              .flags = RULES_NOT_GLOBAL | RULES_SCALES, .absent = "all of it",
+    [RULES_LIMIT_BY_CLASS] = {"by_class", RULES_MAPPING, .feature = "score",
+                              .section = &class_section, .flags = RULES_NOT_GLOBAL | RULES_SCALES,
+                              .absent = "all of it",
                               .doc =
                                   "[`{ suspicious: 50% }`: the part of the limit that clients of "
                                   "a class get](score.md#what-a-class-does); not with `mode: "
                                   "leased`"},
-    [RULES_LIMIT_BY_STANDING] = {"by_standing", RULES_MAPPING, .section = &standing_section,
+    [RULES_LIMIT_BY_STANDING] = {"by_standing", RULES_MAPPING, .feature = "standing",
+                                 .section = &standing_section,
                                  .flags = RULES_NOT_GLOBAL | RULES_SCALES, .absent = "all of it",
                                  .doc =
                                      "[`{ throttled: 20% }`: the part of the limit that such "

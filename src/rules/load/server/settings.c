@@ -90,13 +90,14 @@ enum { HTTP, REDIS, GRPC, ADMIN, WORKERS, PROXIES, HEADERS, CONNECTIONS, NAT64 }
 
 #define AT(member) RULES_AT(struct weir_settings, member)
 static const struct rules_keyword server_keywords[] = {
-    [HTTP] = {LISTENER("http", http), .otherwise = "127.0.0.1:8080", .doc = "a listener",
-              .why = "a first start is reachable from this machine only"},
-    [REDIS] = {LISTENER("redis", redis_listener), .otherwise = "off", .doc = "a listener",
-               .why = "nothing listens that nobody has asked for"},
-    [GRPC] = {LISTENER("grpc", grpc), .otherwise = "off", .doc = "a listener", .why = "the same"},
-    [ADMIN] = {LISTENER("admin", admin), .otherwise = "127.0.0.1:9090", .doc = "a listener",
-               .why = "this machine only, too; it shows keys of callers"},
+    [HTTP] = {LISTENER("http", http), .feature = "http", .otherwise = "127.0.0.1:8080",
+              .doc = "a listener", .why = "a first start is reachable from this machine only"},
+    [REDIS] = {LISTENER("redis", redis_listener), .feature = "redis", .otherwise = "off",
+               .doc = "a listener", .why = "nothing listens that nobody has asked for"},
+    [GRPC] = {LISTENER("grpc", grpc), .feature = "grpc", .otherwise = "off", .doc = "a listener",
+              .why = "the same"},
+    [ADMIN] = {LISTENER("admin", admin), .feature = "admin", .otherwise = "127.0.0.1:9090",
+               .doc = "a listener", .why = "this machine only, too; it shows keys of callers"},
     [WORKERS] = {"workers", RULES_NUMBER, AT(workers), RULES_RANGE(1, WORKERS_MAX), .word = "auto",
                  .otherwise = "auto", .absent = "`auto`: one per core",
                  .doc = "1 to 128, or `auto`",

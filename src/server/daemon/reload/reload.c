@@ -14,6 +14,7 @@
 #include "server/daemon/draining.h"
 #include "server/daemon/redis_access.h"
 #include "server/daemon/reload/retired.h"
+#include "server/daemon/services/list.h"
 #include "server/daemon/services/restart.h"
 #include "server/daemon/services/services.h"
 #include "server/daemon/state/state.h"
@@ -51,7 +52,7 @@ static void problem_log(struct weir_log *log, const struct weir_problem *problem
 static int load_rules(struct weir_reload *reload)
 {
     struct weir_daemon *daemon = reload->daemon;
-    struct weir_problems problems = {0};
+    struct weir_problems problems = {.has = weir_services_have};
     const char *config = daemon->options.config;
     const char *text = daemon->options.config_text;
     int err = config ? weir_rules_load(&reload->rules, config, &problems)

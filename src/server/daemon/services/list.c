@@ -2,6 +2,8 @@
 /* see list.h: the one list of features. */
 #include "server/daemon/services/list.h"
 
+#include <string.h>
+
 #include "feature/adaptive/server/daemon.h"
 #include "feature/challenge/server/daemon.h"
 #include "feature/dashboard/server/daemon.h"
@@ -56,5 +58,13 @@ const struct weir_service *const weir_services[] = {
     &weir_service_challenge,
     NULL,
 };
+bool weir_services_have(const char *name)
+{
+    for (size_t i = 0; weir_services[i]; i++)
+        if (strcmp(weir_services[i]->name, name) == 0)
+            return !weir_services[i]->needs || weir_services_have(weir_services[i]->needs);
+    return false;
+}
+
 _Static_assert(sizeof weir_services / sizeof *weir_services <= WEIR_SERVICES_MAX + 1,
                "grow WEIR_SERVICES_MAX");

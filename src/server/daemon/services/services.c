@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "server/admin/exposition.h"
+#include "server/daemon/services/list.h"
 #include "server/http/route.h"
 
 /* Calls a function of each service that has it. */
@@ -51,6 +52,16 @@ void weir_services_fronts(const struct weir_service *const *services, struct wei
         for (size_t j = 0; services[i]->fronts && services[i]->fronts[j]; j++)
             if (fronts->count < WEIR_FRONTS_MAX)
                 fronts->list[fronts->count++] = services[i]->fronts[j];
+}
+
+void weir_services_take(struct weir_daemon *daemon)
+{
+    size_t count = 0;
+    for (size_t i = 0; weir_services[i]; i++)
+        if (weir_services_have(weir_services[i]->name))
+            daemon->services[count++] = weir_services[i];
+    daemon->services[count] = NULL;
+    weir_services_fronts(daemon->services, &daemon->fronts);
 }
 
 int weir_services_route(struct weir_daemon *daemon)

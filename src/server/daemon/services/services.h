@@ -10,6 +10,10 @@
 /* Collects the front ends of a list of services, in its order. */
 void weir_services_fronts(const struct weir_service *const *services, struct weir_fronts *fronts);
 
+/* Gives a new daemon the services of the list, but those that need one which it lacks, and their
+ * front ends. */
+void weir_services_take(struct weir_daemon *daemon);
+
 /* Makes daemon->routes of the rows of all; they are free()d. Errors: WEIR_ERR_MEMORY;
  * WEIR_ERR_FULL: more than WEIR_HTTP_ROUTES_MAX. */
 int weir_services_route(struct weir_daemon *daemon) __attribute__((warn_unused_result));

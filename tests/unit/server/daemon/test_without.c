@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server linked without one feature: its line of services/list.c is a service that does
- * nothing (meson.build). It starts, answers, and stops. */
+ * nothing (meson.build, which also says FEATURE, its name, and KEYWORDS, how many need it or a
+ * feature that needs it). It starts, answers, and stops, and refuses each of these keywords by its
+ * name. Without any left out, it refuses none. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -18,6 +20,10 @@
 
 #include <cmocka.h>
 
+#include "rules/load/grammar.h"
+#include "rules/load/limit/limit_fields.h"
+#include "rules/load/server/settings.h"
+#include "rules/rules.h"
 #include "server/daemon/server.h"
 #include "server/daemon/services/list.h"
 #include "server/service.h"
@@ -44,6 +50,78 @@ static void serve(void)
     _exit(weir_server_run(&options));
 }
 
+/* --- Keywords --------------------------------------------------------------------------------- */
+
+/* A place of keywords: a file has one in its second line, between these texts. */
+struct place {
+    const struct rules_section *section;
+    const char *before, *after;
+};
+static const struct place places[] = {
+    {&rules_section_file, "version: 1\n", ": {}\nlimits: []\n"},
+    {&rules_section_server, "version: 1\nserver: { ", ": {} }\nlimits: []\n"},
+    {&rules_section_limit, "limits:\n  - { name: a, key: [], rate: 1/s, ", ": {} }\n"},
+};
+#define PLACES (sizeof places / sizeof *places)
+
+static bool is_lost(const struct rules_keyword *keyword)
+{
+    return keyword->feature && !weir_services_have(keyword->feature);
+}
+
+/* Whether the loader refuses the keyword for the want of its feature. */
+static bool refused(const struct place *place, const struct rules_keyword *keyword)
+{
+    char text[256], expected[256];
+    bool found = false;
+    struct weir_rules *rules = NULL;
+    struct weir_problems problems = {.has = weir_services_have};
+    int size = snprintf(text, sizeof text, "%s%s%s", place->before, keyword->name, place->after);
+    snprintf(expected, sizeof expected,
+             "`%s` needs the feature %s, without which this weir is built", keyword->name,
+             keyword->feature);
+    int err = weir_rules_parse(&rules, "rules.yaml", ".", text, (size_t)size, &problems);
+    for (uint32_t i = 0; i < problems.count; i++)
+        found |= problems.list[i].line == 2 && strcmp(problems.list[i].message, expected) == 0;
+    assert_true(err == WEIR_ERR_RULES || !found);
+    weir_rules_unref(rules);
+    weir_problems_free(&problems);
+    return found;
+}
+
+TEST("it refuses the keywords of the feature by name and no others")
+{
+    unsigned count = 0;
+    for (size_t p = 0; p < PLACES; p++)
+        for (uint32_t i = 0; i < places[p].section->count; i++) {
+            const struct rules_keyword *keyword = &places[p].section->keywords[i];
+            if (keyword->feature && refused(&places[p], keyword) != is_lost(keyword))
+                fail_msg("%s", keyword->name);
+            count += is_lost(keyword);
+        }
+    assert_int_equal(count, KEYWORDS);
+}
+
+static bool is_service(const char *name)
+{
+    bool found = strcmp(name, FEATURE) == 0;
+    for (size_t i = 0; weir_services[i]; i++)
+        found |= strcmp(name, weir_services[i]->name) == 0;
+    return found;
+}
+
+TEST("keywords need services that there are")
+{
+    for (size_t p = 0; p < PLACES; p++)
+        for (uint32_t i = 0; i < places[p].section->count; i++) {
+            const char *feature = places[p].section->keywords[i].feature;
+            if (feature && !is_service(feature))
+                fail_msg("%s: %s", places[p].section->keywords[i].name, feature);
+        }
+}
+
+/* --- The server ------------------------------------------------------------------------------- */
+
 /* Asks over the admin socket; whether the reply has the text. */
 static bool answers(const char *path, const char *expected)
 {
@@ -66,7 +144,50 @@ TEST("the list lacks the feature")
     unsigned without = 0;
     for (size_t i = 0; weir_services[i]; i++)
         without += weir_services[i] == &weir_service_without;
-    assert_int_equal(without, 1);
+    assert_int_equal(without, strcmp(FEATURE, "") != 0);
+}
+
+/* The first keyword of the feature, and its place; NULL: it has none. */
+static const struct rules_keyword *first_keyword(const struct place **place)
+{
+    for (size_t p = 0; p < PLACES; p++)
+        for (uint32_t i = 0; i < places[p].section->count; i++) {
+            *place = &places[p];
+            if (is_lost(&places[p].section->keywords[i]))
+                return &places[p].section->keywords[i];
+        }
+    return NULL;
+}
+
+TEST("it does not start by rules that need the feature")
+{
+    char text[256], said[4096] = {0}, expected[256];
+    const struct place *place;
+    const struct rules_keyword *keyword = first_keyword(&place);
+    int ends[2], status = 0;
+    size_t size = 0;
+    assert_int_equal(keyword != NULL, KEYWORDS > 0);
+    if (!keyword)
+        return;
+    snprintf(text, sizeof text, "%s%s%s", place->before, keyword->name, place->after);
+    snprintf(expected, sizeof expected, "`%s` needs the feature %s,", keyword->name,
+             keyword->feature);
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        const struct weir_server_options options = {.config_text = text};
+        dup2(ends[1], STDERR_FILENO);
+        _exit(weir_server_run(&options));
+    }
+    close(ends[1]);
+    for (ssize_t n; (n = read(ends[0], said + size, sizeof said - 1 - size)) > 0;)
+        size += (size_t)n;
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_non_null(strstr(said, "weir: (environment):2:"));
+    assert_non_null(strstr(said, expected));
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
 }
 
 TEST("it starts answers and stops")
