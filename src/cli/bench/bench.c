@@ -2,12 +2,31 @@
 /* see bench.h */
 #include "cli/bench/bench.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "cli/bench/options.h"
 #include "cli/bench/report.h"
 #include "cli/bench/run.h"
 #include "cli/options.h"
+
+#define EXIT_UNEXPECTED 3
+
+/* Whether as many were allowed as expected. Returns the exit status. */
+static int judge(const struct bench_expected *expected, const char *target,
+                 const struct bench_result *total)
+{
+    uint64_t allowed = bench_report_allowed(total);
+    double room = expected->percent ? (double)expected->allowed * expected->tolerance / 100
+                                    : expected->tolerance;
+    if (fabs((double)allowed - (double)expected->allowed) <= room)
+        return EXIT_SUCCESS;
+    cli_error("%s: %" PRIu64 " of %" PRIu64 " requests were allowed, and not %" PRIu64
+              " (tolerance %g)",
+              target, allowed, total->replies, expected->allowed, room);
+    return EXIT_UNEXPECTED;
+}
 
 static int run(struct bench_options *options, struct bench_summary *summary)
 {
@@ -23,7 +42,10 @@ static int run(struct bench_options *options, struct bench_summary *summary)
         cli_error("the target or the command cannot be printed as JSON: it is not UTF-8");
         return EXIT_FAILURE;
     }
-    if (total->failed == 0 && total->lost == 0 && !total->ended_early)
+    bool broken = total->lost > 0 || total->ended_early;
+    if (options->expected.given && !broken)
+        return judge(&options->expected, options->labels.target, total);
+    if (total->failed == 0 && !broken)
         return EXIT_SUCCESS;
     cli_error("%s: %s", options->labels.target, total->error);
     return EXIT_FAILURE;

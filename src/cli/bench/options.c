@@ -43,6 +43,7 @@ struct wording {
 struct bench_line {
     struct bench_options options;
     struct wording wording;
+    uint64_t burst;
 };
 
 static int wrong(const char *option, const char *wanted, const char *value)
@@ -84,6 +85,28 @@ static bool take_pid(void *field, char *value, struct weir_reason *reason)
         return cli_refuse(reason, "a process id", value);
     *(pid_t *)field = (pid_t)pid;
     return true;
+}
+
+static bool take_expected(void *field, char *value, struct weir_reason *reason)
+{
+    struct bench_expected *expected = field;
+    expected->given = true;
+    return cli_parse_count(value, INT64_MAX, &expected->allowed) ||
+           cli_refuse(reason, "a number of requests", value);
+}
+
+/* "5" or "5%" */
+static bool take_tolerance(void *field, char *value, struct weir_reason *reason)
+{
+    struct bench_expected *expected = field;
+    size_t size = strlen(value);
+    expected->percent = size > 0 && value[size - 1] == '%';
+    if (expected->percent)
+        value[size - 1] = '\0';
+    bool good = cli_parse_number(value, true, expected->percent ? 100 : 1e15, &expected->tolerance);
+    if (expected->percent)
+        value[size - 1] = '%';
+    return good || cli_refuse(reason, "a number of requests, or of percent such as 5%", value);
 }
 
 #define AT(field) .at = offsetof(struct bench_line, field)
@@ -142,9 +165,17 @@ static const struct cli_option options_table[] = {
                AT(options.timing.warmup_ns)),
     CLI_OPTION('n', "requests", "N", "send so many instead", .kind = CLI_U64, .min = 1,
                .max = INT64_MAX, AT(options.plan.requests)),
+    CLI_OPTION(0, "burst", "N",
+               "send N requests of one key as fast as they go (--requests N --keys 1)",
+               .kind = CLI_U64, .min = 1, .max = INT64_MAX, AT(burst)),
     CLI_OPTION(0, "timeout", "SECONDS", "give up when no reply comes for so long (10)",
                .kind = CLI_SECONDS, .min = 1, AT(options.plan.timeout_ns)),
     CLI_HEADING("The result:"),
+    CLI_OPTION(0, "expect-allowed", "M",
+               "exit with 3 unless M requests are allowed: neither denied nor failed",
+               .kind = CLI_TAKEN, .take = take_expected, AT(options.expected)),
+    CLI_OPTION(0, "tolerance", "N", "or N%: by how much that may differ (0)", .kind = CLI_TAKEN,
+               .take = take_tolerance, AT(options.expected)),
     CLI_OPTION(0, "pid", "PID", "of the server: shows its CPU time a request", .kind = CLI_TAKEN,
                .take = take_pid, AT(options.timing.pid)),
     CLI_OPTION(0, "json", NULL, "print JSON", .kind = CLI_FLAG, AT(options.json)),
@@ -156,8 +187,11 @@ static const struct cli_syntax syntax = {
         "Usage: weir bench [OPTION]...\n"
         "Put load on a server, weir or another, and measure how many requests it answers, how\n"
         "fast, and at what cost.\n",
-    .notes = "{key} stands for the number of a key in 12 digits, {ip} for an IPv6 address of its "
-             "own /64.\n",
+    .notes =
+        "{key} stands for the number of a key in 12 digits, {ip} for an IPv6 address of its "
+        "own /64.\n"
+        "Exit status: 0; 1 where requests failed or found no answer; 2 wrong usage; 3 where "
+        "others were\nallowed than --expect-allowed says, which takes what failed for denied.\n",
     .options = options_table,
     .count = sizeof options_table / sizeof *options_table,
 };
@@ -252,6 +286,21 @@ static int make_request(const struct wording *wording, struct bench_options *opt
     return cli_usage_error("bench", "--pipeline: more than 16 MiB of requests in flight");
 }
 
+/* What a burst, or its absence, means for the amounts. Returns 0 or an exit status. */
+static int settle_burst(struct bench_plan *plan, uint64_t burst)
+{
+    if (burst > 0 && (plan->requests > 0 || plan->rate > 0))
+        return cli_usage_error("bench", "--burst does not go with --requests or --rate");
+    if (burst > 0)
+        plan->requests = burst;
+    if (plan->keyspace.count == 0)
+        plan->keyspace.count = burst > 0 ? 1 : KEYS_DEFAULT;
+    if (plan->connections == 0)
+        plan->connections =
+            burst > 0 && burst < CONNECTIONS_DEFAULT ? (uint32_t)burst : CONNECTIONS_DEFAULT;
+    return 0;
+}
+
 /* Whether the amounts go together. Returns 0 or an exit status. */
 static int settle_amounts(const struct bench_options *options, bool has_duration)
 {
@@ -270,11 +319,10 @@ int bench_options_read(struct bench_options *options, int argc, char **argv, boo
 {
     int status;
     struct bench_line line = {
-        .options = {.plan = {.keyspace = {.distribution = BENCH_UNIFORM, .count = KEYS_DEFAULT},
+        .options = {.plan = {.keyspace = {.distribution = BENCH_UNIFORM},
                              .password = getenv("WEIR_BENCH_PASSWORD"),
                              .seed = 1,
                              .threads = 1,
-                             .connections = CONNECTIONS_DEFAULT,
                              .pipeline = 1,
                              .timeout_ns = TIMEOUT_DEFAULT_S * UINT64_C(1000000000)},
                     .labels = {.distribution = "uniform"}}};
@@ -284,7 +332,11 @@ int bench_options_read(struct bench_options *options, int argc, char **argv, boo
         return status;
     }
     *options = line.options;
-    status = settle_amounts(options, options->timing.duration_ns > 0);
+    if (options->expected.tolerance > 0 && !options->expected.given)
+        return cli_usage_error("bench", "--tolerance needs --expect-allowed");
+    status = settle_burst(&options->plan, line.burst);
+    if (status == 0)
+        status = settle_amounts(options, options->timing.duration_ns > 0);
     if (options->timing.duration_ns == 0)
         options->timing.duration_ns = DURATION_DEFAULT_S * UINT64_C(1000000000);
     if (status == 0)

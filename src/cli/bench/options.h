@@ -18,10 +18,18 @@
 #define BENCH_PIPELINE_MAX 10000
 #define BENCH_PIPELINE_BYTES_MAX ((size_t)16 << 20) /* requests in flight on one connection */
 
+/* How many requests are to be allowed. */
+struct bench_expected {
+    bool given, percent; /* percent: the tolerance is a part of `allowed` */
+    uint64_t allowed;
+    double tolerance;
+};
+
 struct bench_options {
     struct bench_plan plan;
     struct bench_timing timing;
     struct bench_labels labels;
+    struct bench_expected expected;
     bool json;
 };
 

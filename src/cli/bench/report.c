@@ -19,6 +19,11 @@ static const struct {
 } quantiles[] = {{"p50", 0.5},  {"p90", 0.9},     {"p95", 0.95},
                  {"p99", 0.99}, {"p99.9", 0.999}, {"p99.99", 0.9999}};
 
+uint64_t bench_report_allowed(const struct bench_result *total)
+{
+    return total->replies - total->denied - total->failed;
+}
+
 static double rate_of(const struct bench_summary *summary)
 {
     return (double)summary->total.replies / ((double)summary->elapsed_ns / 1e9);
@@ -79,6 +84,8 @@ void bench_report_text(const struct bench_plan *plan, const struct bench_labels 
     printf("\nreplies     %" PRIu64 " in %.3f s\n", total->replies,
            (double)summary->elapsed_ns / 1e9);
     printf("throughput  %.0f requests/s\n", rate_of(summary));
+    printf("allowed     %" PRIu64 " (%.2f %%)\n", bench_report_allowed(total),
+           100 * share(bench_report_allowed(total), total->replies));
     printf("denied      %" PRIu64 " (%.2f %%)\n", total->denied,
            100 * share(total->denied, total->replies));
     printf("failed      %" PRIu64 " (%.2f %%)\n", total->failed,
@@ -136,14 +143,15 @@ int bench_report_json(const struct bench_plan *plan, const struct bench_labels *
                       const struct bench_summary *summary)
 {
     const struct bench_result *total = &summary->total;
-    json_t *object = json_pack(
-        "{s:o, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:o, s:o, s:f}", "plan",
-        plan_json(plan, labels), "replies", (json_int_t)total->replies, "denied",
-        (json_int_t)total->denied, "failed", (json_int_t)total->failed, "lost",
-        (json_int_t)total->lost, "unsent", (json_int_t)total->unsent, "error", total->error,
-        "seconds", (double)summary->elapsed_ns / 1e9, "throughput", rate_of(summary), "latency_us",
-        latency_json(plan, &total->latency), "server_cpu_us", server_json(summary), "client_cpu_us",
-        each_us(summary->client_cpu_ns, total->replies));
+    json_t *object =
+        json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:o, s:o, s:f}", "plan",
+                  plan_json(plan, labels), "replies", (json_int_t)total->replies, "allowed",
+                  (json_int_t)bench_report_allowed(total), "denied", (json_int_t)total->denied,
+                  "failed", (json_int_t)total->failed, "lost", (json_int_t)total->lost, "unsent",
+                  (json_int_t)total->unsent, "error", total->error, "seconds",
+                  (double)summary->elapsed_ns / 1e9, "throughput", rate_of(summary), "latency_us",
+                  latency_json(plan, &total->latency), "server_cpu_us", server_json(summary),
+                  "client_cpu_us", each_us(summary->client_cpu_ns, total->replies));
     if (!object)
         return WEIR_ERR_SYNTAX;
     int error = json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));

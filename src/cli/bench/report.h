@@ -13,6 +13,9 @@ struct bench_labels {
     const char *target, *command, *distribution;
 };
 
+/* The replies that are neither denied nor failed. */
+uint64_t bench_report_allowed(const struct bench_result *total);
+
 void bench_report_text(const struct bench_plan *plan, const struct bench_labels *labels,
                        const struct bench_summary *summary);
 

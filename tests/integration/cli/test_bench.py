@@ -32,6 +32,42 @@ def bench(*options, status=0, env=None):
     return json.loads(done.stdout), done.stderr
 
 
+def test_a_burst_is_held_against_what_is_expected(weir):
+    def burst(ip, count, *options, status=0):
+        return bench("--target", f"http://{weir.http_address}", "--http", "POST /v1/check", "--header",
+                     "Content-Type: application/json", "--body", json.dumps({"path": "/", "ip": ip}),
+                     "--burst", str(count), *options, status=status)
+
+    report, _ = burst("192.0.2.1", 40, "--expect-allowed", "3")
+    assert (report["replies"], report["allowed"], report["denied"]) == (40, 3, 37)
+    assert (report["plan"]["keys"], report["plan"]["connections"]) == (1, 40)
+    _, said = burst("192.0.2.2", 40, "--expect-allowed", "4", status=3)
+    assert "3 of 40 requests were allowed, and not 4 (tolerance 0)" in said
+    burst("192.0.2.3", 5, "--expect-allowed", "2", status=3)
+    burst("192.0.2.4", 5, "--expect-allowed", "4", "--tolerance", "1")
+    burst("192.0.2.5", 5, "--expect-allowed", "4", "--tolerance", "25%")
+    burst("192.0.2.6", 5, "--expect-allowed", "4", "--tolerance", "24.9%", status=3)
+    burst("192.0.2.7", 5, "--expect-allowed", "0", status=3)
+
+
+def test_what_failed_is_not_allowed_and_what_had_no_answer_fails(weir):
+    nothing = ["--target", f"http://{weir.http_address}", "--http", "GET /no/such/path", "--burst", "7"]
+    report, _ = bench(*nothing, "--expect-allowed", "0")
+    assert (report["failed"], report["allowed"]) == (7, 0)
+    bench(*nothing, status=1)
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    done = run_weir("bench", "--command", "auth", "--target", f"http://127.0.0.1:{port}", "--burst", "2", "--expect-allowed", "0")
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("options", [
+    ["--burst", "5", "--requests", "5"], ["--burst", "5", "--rate", "5"], ["--burst", "0"], ["--tolerance", "5"],
+    ["--expect-allowed", "-1"], ["--expect-allowed", "5", "--tolerance", "101%"], ["--expect-allowed", "5", "--tolerance", "%"]])
+def test_expectations_that_cannot_be(options):
+    assert run_weir("bench", *options).returncode == 2
+
+
 def redis(weir):
     return f"unix:{weir.folder}/redis"
 
