@@ -19,7 +19,7 @@
 #define BATCHES 2000
 #define KEYS 1000000
 
-static struct weir_full_answer answer;
+static struct weir_answer_summary answer;
 static char fields[WEIR_FIELDS_MAX];
 
 static uint64_t clock_ns(void)
@@ -57,8 +57,7 @@ static void ask(struct asked *asked, const struct way *way)
         key[i] = digits[rest & 15];
     if (way->by_name) {
         const struct weir_attribute_value values[] = {{"path", way->path}, {"k", key}};
-        struct weir_answer_summary summary;
-        err = weir_check(asked->weir, values, 2, 1, &summary);
+        err = weir_check(asked->weir, values, 2, 1, &answer);
     } else {
         const struct weir_value values[] = {{asked->path, way->path, strlen(way->path)},
                                             {asked->key, key, 8}};

@@ -13,7 +13,7 @@
 #include <weir/embed.h>
 
 /* Large: once for each thread, not on its stack. */
-static struct weir_full_answer answer;
+static struct weir_reservation_token reservation;
 static char fields[WEIR_FIELDS_MAX], body[WEIR_BODY_MAX];
 
 /* Handles are found once, not for each request. */
@@ -34,7 +34,9 @@ static void handle(const struct edge *edge, const struct sockaddr *client, const
         .reserve = edge->settles ? WEIR_RESERVE_ALWAYS : WEIR_RESERVE_NEVER,
         .fields = fields,
         .body = body,
+        .reservation = &reservation,
     };
+    struct weir_answer_summary answer;
     int err = weir_check_full(edge->weir, &call, &answer);
     if (err < 0) {
         printf("400 %s\n", weir_error_text(err));
@@ -43,8 +45,8 @@ static void handle(const struct edge *edge, const struct sockaddr *client, const
     printf("%u\n%.*s", answer.status, (int)answer.fields_size, fields);
     if (answer.body_size > 0)
         printf("Content-Type: %s\n\n%.*s\n", answer.type, (int)answer.body_size, body);
-    if (answer.reservation.text[0] != '\0') /* the request is served, and ends with 200 */
-        (void)weir_report(edge->weir, &answer.reservation, 200);
+    if (reservation.text[0] != '\0') /* the request is served, and ends with 200 */
+        (void)weir_report(edge->weir, &reservation, 200);
 }
 
 int main(int argc, char **argv)
@@ -62,7 +64,7 @@ int main(int argc, char **argv)
     }
     edge.method = weir_attribute(edge.weir, "method");
     edge.path = weir_attribute(edge.weir, "path");
-    edge.settles = weir_rules_refund(edge.weir);
+    edge.settles = weir_gives_back(edge.weir);
     for (int i = 3; i < argc; i++)
         handle(&edge, (const struct sockaddr *)&client, argv[i]);
     weir_close(edge.weir);

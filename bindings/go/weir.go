@@ -16,7 +16,9 @@ package weir
 struct weir_go_call {
     struct weir_call call;
     struct weir_value values[WEIR_HANDLES_MAX + 8];
-    struct weir_full_answer answer;
+    struct weir_answer_summary answer;
+    struct weir_limit_answer limits[WEIR_LIMITS_MAX];
+    struct weir_reservation_token reservation;
     char fields[WEIR_FIELDS_MAX], body[WEIR_BODY_MAX];
     char *bytes;
     size_t room;
@@ -27,6 +29,8 @@ static int weir_go_check(struct weir *weir, struct weir_go_call *c)
     c->call.values = c->values;
     c->call.fields = c->fields;
     c->call.body = c->body;
+    c->call.limits = c->limits;
+    c->call.reservation = &c->reservation;
     return weir_check_full(weir, &c->call, &c->answer);
 }
 
@@ -221,7 +225,7 @@ func Open(rules string, options *Options) (*Weir, error) {
 type callHolder struct{ call *C.struct_weir_go_call }
 
 func (w *Weir) learn() error {
-	names := &attributes{handles: map[string]C.int{}, refunds: bool(C.weir_rules_refund(w.weir))}
+	names := &attributes{handles: map[string]C.int{}, refunds: bool(C.weir_gives_back(w.weir))}
 	for name, handle := range map[string]*C.int{"method": &names.method, "path": &names.path, "host": &names.host,
 		"client.ip": &names.client} {
 		text := C.CString(name)
@@ -236,7 +240,7 @@ func (w *Weir) learn() error {
 		if text == nil {
 			break
 		}
-		if !C.weir_attribute_read(w.weir, i) {
+		if !C.weir_attribute_is_read(w.weir, i) {
 			continue
 		}
 		name := C.GoString(text)
@@ -249,7 +253,7 @@ func (w *Weir) learn() error {
 	names.handles["header.host"] = C.weir_attribute(w.weir, host)
 	C.free(unsafe.Pointer(host))
 	for status := statusMin; status <= statusMax; status++ {
-		if C.weir_rules_outcome(w.weir, C.uint(status)) {
+		if C.weir_is_strike(w.weir, C.uint(status)) {
 			names.strikes[status], names.anyStrike = true, true
 		}
 	}
@@ -626,22 +630,21 @@ func (w *Weir) readFields(call *C.struct_weir_go_call, a *Answer) {
 }
 
 func (w *Weir) read(call *C.struct_weir_go_call) *Answer {
-	full := &call.answer
-	summary := &full.summary
-	b := &block{Answer: Answer{Allowed: bool(summary.allowed), Status: int(full.status),
-		DeniedBy: w.known.of(bytesOf(summary.denied_by[:])).text, RetryAfter: duration(summary.retry_after_ns),
-		Delay: duration(summary.delay_ns), Remaining: uint64(summary.remaining), StoreFailed: bool(summary.store_failed),
-		Repeated: bool(summary.repeated), Standing: C.GoString(&summary.standing[0]),
-		Lease: C.GoString(&summary.lease.text[0]), Type: w.known.of(bytesOf(full._type[:])).text,
-		Body: C.GoStringN(&call.body[0], C.int(full.body_size))}}
+	answer := &call.answer
+	b := &block{Answer: Answer{Allowed: bool(answer.allowed), Status: int(answer.status),
+		DeniedBy: w.known.of(bytesOf(answer.denied_by[:])).text, RetryAfter: duration(answer.retry_after_ns),
+		Delay: duration(answer.delay_ns), Remaining: uint64(answer.remaining), StoreFailed: bool(answer.store_failed),
+		Repeated: bool(answer.repeated), Standing: C.GoString(&answer.standing[0]),
+		Lease: C.GoString(&answer.lease.text[0]), Type: w.known.of(bytesOf(answer._type[:])).text,
+		Body: C.GoStringN(&call.body[0], C.int(answer.body_size))}}
 	a := &b.Answer
 	a.Fields, a.Limits = b.fields[:0], b.limits[:0]
-	if summary.action != nil {
-		a.Action = C.GoString(summary.action)
+	if answer.action != nil {
+		a.Action = C.GoString(answer.action)
 	}
 	w.readFields(call, a)
-	for i := range full.limits[:full.limit_count] {
-		one := &full.limits[i]
+	for i := range call.limits[:answer.limit_count] {
+		one := &call.limits[i]
 		a.Limits = append(a.Limits, Limit{Name: w.known.of(bytesOf(one.name[:])).text, Allowed: bool(one.allowed),
 			Shadow: bool(one.shadow), Unlimited: bool(one.unlimited), Borrowed: bool(one.borrowed),
 			Overflow: bool(one.overflow), Limit: uint64(one.report.limit), Remaining: uint64(one.report.remaining),
@@ -649,8 +652,8 @@ func (w *Weir) read(call *C.struct_weir_go_call) *Answer {
 			ResetAfter: duration(one.report.reset_after_ns), Window: duration(one.window_ns),
 			concurrency: one.algorithm == C.WEIR_CONCURRENCY})
 	}
-	if full.reservation.text[0] != 0 {
-		a.Reservation = &Reservation{full.reservation}
+	if call.reservation.text[0] != 0 {
+		a.Reservation = &Reservation{call.reservation}
 	}
 	return a
 }

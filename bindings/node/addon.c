@@ -272,7 +272,7 @@ static napi_value attributes(napi_env env, napi_callback_info info)
     if (!handle || napi_create_array(env, &list) != napi_ok)
         return NULL;
     for (int i = 0; (name = weir_attribute_name(handle->weir, i)); i++) {
-        napi_status status = weir_attribute_read(handle->weir, i)
+        napi_status status = weir_attribute_is_read(handle->weir, i)
                                  ? napi_create_string_utf8(env, name, NAPI_AUTO_LENGTH, &value)
                                  : napi_get_null(env, &value);
         if (status != napi_ok || napi_set_element(env, list, (uint32_t)i, value) != napi_ok)
@@ -286,7 +286,7 @@ static napi_value refunds(napi_env env, napi_callback_info info)
     napi_value result = NULL;
     struct handle *handle = enter(env, info, 0, NULL);
     if (handle)
-        napi_get_boolean(env, weir_rules_refund(handle->weir), &result);
+        napi_get_boolean(env, weir_gives_back(handle->weir), &result);
     return result;
 }
 
@@ -314,7 +314,7 @@ static napi_value outcomes(napi_env env, napi_callback_info info)
     if (!handle || napi_create_array(env, &list) != napi_ok)
         return NULL;
     for (unsigned status = STATUS_MIN; status <= STATUS_MAX; status++)
-        if (weir_rules_outcome(handle->weir, status) &&
+        if (weir_is_strike(handle->weir, status) &&
             napi_set_element(env, list, count++, number(env, status)) != napi_ok)
             return NULL;
     return list;
@@ -353,7 +353,7 @@ static napi_value places(napi_env env, napi_callback_info info)
     struct handle *handle = enter(env, info, 0, NULL);
     if (!handle)
         return NULL;
-    const struct weir_reservation_token *token = &handle->checker.answer.reservation;
+    const struct weir_reservation_token *token = &handle->checker.reservation;
     napi_create_buffer_copy(env, token->place_count * sizeof token->places[0], token->places, NULL,
                             &result);
     return result;

@@ -141,23 +141,23 @@ static void write_limit(const struct weir_limit_answer *limit, double *out)
     out[8] = ms_of(limit->report.reset_after_ns);
 }
 
-static void write_numbers(const struct weir_full_answer *answer, double *out)
+static void write_numbers(const struct checker *checker, double *out)
 {
-    const struct weir_answer_summary *summary = &answer->summary;
-    out[0] = (summary->allowed ? ANSWER_ALLOWED : 0) |
-             (summary->store_failed ? ANSWER_STORE_FAILED : 0) |
-             (summary->repeated ? ANSWER_REPEATED : 0) |
-             (summary->lease.text[0] != '\0' ? ANSWER_LEASE : 0) |
-             (answer->reservation.text[0] != '\0' ? ANSWER_RESERVATION : 0);
+    const struct weir_answer_summary *answer = &checker->answer;
+    out[0] = (answer->allowed ? ANSWER_ALLOWED : 0) |
+             (answer->store_failed ? ANSWER_STORE_FAILED : 0) |
+             (answer->repeated ? ANSWER_REPEATED : 0) |
+             (answer->lease.text[0] != '\0' ? ANSWER_LEASE : 0) |
+             (checker->reservation.text[0] != '\0' ? ANSWER_RESERVATION : 0);
     out[1] = answer->status;
-    out[2] = ms_of(summary->retry_after_ns);
-    out[3] = ms_of(summary->delay_ns);
-    out[4] = amount_of(summary->remaining);
-    out[5] = summary->warning;
+    out[2] = ms_of(answer->retry_after_ns);
+    out[3] = ms_of(answer->delay_ns);
+    out[4] = amount_of(answer->remaining);
+    out[5] = answer->warning;
     out[6] = answer->limit_count;
-    out[7] = answer->reservation.place_count;
+    out[7] = checker->reservation.place_count;
     for (unsigned i = 0; i < answer->limit_count; i++)
-        write_limit(&answer->limits[i], out + CHECK_ARRAY_AT + i * CHECK_LIMIT_NUMBERS);
+        write_limit(&checker->limits[i], out + CHECK_ARRAY_AT + i * CHECK_LIMIT_NUMBERS);
 }
 
 static char *add(char *to, const char *text)
@@ -171,19 +171,18 @@ static char *add(char *to, const char *text)
 /* Texts after the fields, which are there already. Returns the size of all. */
 static size_t write_text(struct checker *checker)
 {
-    const struct weir_full_answer *answer = &checker->answer;
-    const struct weir_answer_summary *summary = &answer->summary;
+    const struct weir_answer_summary *answer = &checker->answer;
     char *to = checker->text + answer->fields_size;
-    to = add(to, summary->denied_by);
+    to = add(to, answer->denied_by);
     to = add(to, answer->type);
-    to = add(to, summary->action ? summary->action : "");
-    to = add(to, summary->standing);
-    to = add(to, summary->reason);
+    to = add(to, answer->action ? answer->action : "");
+    to = add(to, answer->standing);
+    to = add(to, answer->reason);
     to = add(to, answer->class_name);
-    to = add(to, summary->lease.text);
-    to = add(to, answer->reservation.text);
+    to = add(to, answer->lease.text);
+    to = add(to, checker->reservation.text);
     for (unsigned i = 0; i < answer->limit_count; i++)
-        to = add(to, answer->limits[i].name);
+        to = add(to, checker->limits[i].name);
     *to++ = '\0';
     memcpy(to, checker->body, answer->body_size);
     to += answer->body_size;
@@ -191,7 +190,7 @@ static size_t write_text(struct checker *checker)
 }
 
 _Static_assert(sizeof(struct weir_answer_summary) +
-                       sizeof(((struct weir_reservation_token *)0)->text) + WEIR_TYPE_MAX +
+                       sizeof(((struct weir_reservation_token *)0)->text) +
                        65 * (WEIR_LIMITS_MAX + 1) + 64 <=
                    8192,
                "all texts have room beside the fields and the body");
@@ -217,6 +216,8 @@ static int read_request(struct checker *checker, napi_env env, napi_value values
         .reserve_life_ns = in[3] < NEVER_MS ? (uint64_t)in[3] * NS_PER_MS : WEIR_NEVER,
         .fields = checker->text,
         .body = checker->body,
+        .limits = checker->limits,
+        .reservation = &checker->reservation,
     };
     int err = gather(checker, env, values, count);
     if (err == 0)
@@ -234,7 +235,7 @@ int checker_check(struct checker *checker, struct weir *weir, napi_env env, napi
     err = weir_check_full(weir, &call, &checker->answer);
     if (err < 0)
         return err;
-    write_numbers(&checker->answer, checker->numbers);
+    write_numbers(checker, checker->numbers);
     return napi_create_string_utf8(env, checker->text, write_text(checker), text) == napi_ok
                ? 0
                : WEIR_ERR_MEMORY;

@@ -74,7 +74,9 @@ struct checker {
     size_t room;
     size_t starts[CHECK_VALUES_MAX]; /* of values in `bytes`, which moves when it grows */
     struct weir_value values[CHECK_VALUES_MAX];
-    struct weir_full_answer answer;
+    struct weir_answer_summary answer;
+    struct weir_limit_answer limits[WEIR_LIMITS_MAX];
+    struct weir_reservation_token reservation;
     char text[WEIR_FIELDS_MAX + WEIR_BODY_MAX + 8192];
     char body[WEIR_BODY_MAX];
 };

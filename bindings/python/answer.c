@@ -337,11 +337,11 @@ static PyObject *new_limit(const struct weir_py_answers *types,
 }
 
 static PyObject *new_limits(const struct weir_py_answers *types,
-                            const struct weir_full_answer *answer)
+                            const struct weir_limit_answer *limits, unsigned count)
 {
-    PyObject *tuple = PyTuple_New((Py_ssize_t)answer->limit_count);
-    for (unsigned i = 0; tuple && i < answer->limit_count; i++) {
-        PyObject *limit = new_limit(types, &answer->limits[i]);
+    PyObject *tuple = PyTuple_New((Py_ssize_t)count);
+    for (unsigned i = 0; tuple && i < count; i++) {
+        PyObject *limit = new_limit(types, &limits[i]);
         if (!limit || PyTuple_SetItem(tuple, (Py_ssize_t)i, limit) < 0)
             Py_CLEAR(tuple);
     }
@@ -365,23 +365,23 @@ static void fill_summary(PyObject **member, const struct weir_answer_summary *su
     member[ANSWER_lease] = text_or_none(summary->lease.text);
 }
 
-PyObject *weir_py_answer(const struct weir_py_answers *types, const struct weir_full_answer *answer,
-                         const char *fields, const char *body)
+PyObject *weir_py_answer(const struct weir_py_answers *types, const struct weir_call *call,
+                         const struct weir_answer_summary *answer)
 {
     struct record *record = record_new(types->answer);
     if (!record)
         return NULL;
     PyObject **member = record->member;
-    fill_summary(member, &answer->summary);
+    fill_summary(member, answer);
     member[ANSWER_status] = PyLong_FromUnsignedLong(answer->status);
     member[ANSWER_class_name] = text_or_none(answer->class_name);
-    member[ANSWER_headers] = pairs(fields, answer->fields_size);
-    member[ANSWER_body] = PyBytes_FromStringAndSize(body, (Py_ssize_t)answer->body_size);
+    member[ANSWER_headers] = pairs(call->fields, answer->fields_size);
+    member[ANSWER_body] = PyBytes_FromStringAndSize(call->body, (Py_ssize_t)answer->body_size);
     member[ANSWER_content_type] = text_or_none(answer->type);
-    member[ANSWER_reservation] = answer->reservation.text[0] != '\0'
-                                     ? new_reservation(types, &answer->reservation)
+    member[ANSWER_reservation] = call->reservation->text[0] != '\0'
+                                     ? new_reservation(types, call->reservation)
                                      : Py_NewRef(Py_None);
-    member[ANSWER_limits] = new_limits(types, answer);
+    member[ANSWER_limits] = new_limits(types, call->limits, answer->limit_count);
     if (!is_whole(record, ANSWER_COUNT))
         Py_CLEAR(record);
     return (PyObject *)record;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a check returns: the types Answer, Limit and Reservation, immutable copies of a struct
- * weir_full_answer. Times are seconds as float, "never" is infinity.
+/* What a check returns: the types Answer, Limit and Reservation, immutable copies of what
+ * weir_check_full writes. Times are seconds as float, "never" is infinity.
  *
  * Threads: the caller holds the GIL.
  */
@@ -20,9 +20,9 @@ int weir_py_answers_init(struct weir_py_answers *types, PyObject *module);
 void weir_py_answers_clear(struct weir_py_answers *types);
 int weir_py_answers_visit(const struct weir_py_answers *types, visitproc visit, void *arg);
 
-/* A new Answer; `fields` and `body` are what the call has written. NULL: an exception is set. */
-PyObject *weir_py_answer(const struct weir_py_answers *types, const struct weir_full_answer *answer,
-                         const char *fields, const char *body);
+/* A new Answer of a call that asked for everything. NULL: an exception is set. */
+PyObject *weir_py_answer(const struct weir_py_answers *types, const struct weir_call *call,
+                         const struct weir_answer_summary *answer);
 
 /* The token of a Reservation, or of a str with its text, which is written to *room. NULL: a
  * TypeError or ValueError is set. The token is valid as long as `object` and `room`. */

@@ -41,7 +41,7 @@ static bool learn_names(struct weir_py_reads *reads, struct weir *weir)
     PyObject *list = PyList_New(0);
     bool done = list && (reads->handles = PyDict_New());
     for (int i = 0; done && weir_attribute_name(weir, i); i++)
-        if (weir_attribute_read(weir, i))
+        if (weir_attribute_is_read(weir, i))
             done = learn_name(reads, list, weir, i);
     done = done && learn_host(reads, weir);
     if (done)
@@ -55,7 +55,7 @@ static bool learn_outcomes(struct weir_py_reads *reads, struct weir *weir)
     PyObject *list = PyList_New(0);
     bool done = list;
     for (unsigned status = STATUS_MIN; done && status <= STATUS_MAX; status++) {
-        if (!weir_rules_outcome(weir, status))
+        if (!weir_is_strike(weir, status))
             continue;
         PyObject *number = PyLong_FromUnsignedLong(status);
         done = number && PyList_Append(list, number) == 0;
@@ -69,7 +69,7 @@ static bool learn_outcomes(struct weir_py_reads *reads, struct weir *weir)
 
 bool weir_py_reads_learn(struct weir_py_reads *reads, struct weir *weir)
 {
-    struct weir_py_reads learned = {.weir = weir, .field = -1, .refunds = weir_rules_refund(weir)};
+    struct weir_py_reads learned = {.weir = weir, .field = -1, .refunds = weir_gives_back(weir)};
     bool done = learn_names(&learned, weir) && learn_outcomes(&learned, weir);
     struct weir_py_reads old = done ? *reads : learned;
     if (done)

@@ -14,8 +14,9 @@
 
 /* What a check writes to. */
 struct room {
-    struct weir_full_answer answer;
-    struct weir_reservation_token token;
+    struct weir_answer_summary answer;
+    struct weir_limit_answer limits[WEIR_LIMITS_MAX];
+    struct weir_reservation_token reservation;
     char fields[WEIR_FIELDS_MAX], body[WEIR_BODY_MAX];
 };
 
@@ -267,8 +268,10 @@ static PyObject *decide(struct limiter *self, PyObject *attributes, struct weir_
         return NULL;
     call->weir.fields = room->fields;
     call->weir.body = room->body;
+    call->weir.limits = room->limits;
+    call->weir.reservation = &room->reservation;
     if (ask_again(self, call, &(struct purpose){.attributes = attributes, .room = room}))
-        answer = weir_py_answer(&self->state->answers, &room->answer, room->fields, room->body);
+        answer = weir_py_answer(&self->state->answers, &call->weir, &room->answer);
     give_room(self, room);
     return logged(self, answer);
 }

@@ -7,15 +7,16 @@
  *   weir_rules_check_names      the same of the attributes that a configuration gives
  *   weir_open_check             whether this user can open what the rules name, with no state made
  *   weir_attribute              a handle for an attribute, so that no name is looked up per request
- *   weir_attribute_read         whether the rules read it, so that no value is copied unread
+ *   weir_attribute_is_read         whether the rules read it, so that no value is copied unread
  *   weir_check_full             one decision with everything that HTTP says of it: each limit, the
  *                               header fields and the body, as weir's own HTTP front writes them
- *   weir_settle, weir_report    the true cost, or the outcome, of a request that was reserved
- *   weir_outcome                the outcome of any request, for penalties
- *   weir_cancel                 the request did not happen: what it took is given back
- *   weir_renew, weir_tend       leases that live as long as the process that holds them
- *   weir_advance                moves the clock of a program's tests
- *   weir_memory                 what an open weir takes, for languages that collect garbage
+ *   weir_check_many             several at once
+ *   weir_lane_open              a lane for one thread, which enters it without an atomic
+ * instruction weir_settle, weir_report    the true cost, or the outcome, of a request that was
+ * reserved weir_outcome                the outcome of any request, for penalties weir_cancel the
+ * request did not happen: what it took is given back weir_renew, weir_tend       leases that live
+ * as long as the process that holds them weir_advance                moves the clock of a program's
+ * tests weir_memory                 what an open weir takes, for languages that collect garbage
  *   weir_state_check            whether the state file is open
  *   weir_penalties_check        whether a `weir serve` keeps the penalties of the rules
  *   weir_standing_check         whether bans of `weir serve` can be read
@@ -26,8 +27,8 @@
  *     char fields[WEIR_FIELDS_MAX], body[WEIR_BODY_MAX];
  *     struct weir_call call = {.values = values, .count = 2, .cost = 1,
  *                              .fields = fields, .body = body};
- *     static struct weir_full_answer answer;
- *     if (weir_check_full(weir, &call, &answer) == 0 && !answer.summary.allowed)
+ *     struct weir_answer_summary answer;
+ *     if (weir_check_full(weir, &call, &answer) == 0 && !answer.allowed)
  *         ... answer.status, fields[0..answer.fields_size), body[0..answer.body_size) ...
  *
  * Ownership: what a call takes is borrowed for the call; what it returns is copied into the
@@ -76,14 +77,10 @@ int weir_rules_check_names(const char *rules_file, const char *const *names, siz
 /* Called for each thing that is wrong; the text is borrowed for the call. */
 typedef void (*weir_finding)(void *context, const char *text);
 
-/* Whether weir_open with these arguments will find what it needs, as the user and the groups of
- * this process: the rules file and the files that it names, the map of standing, and a state file
- * that can be used, or made. It opens and makes no state, and tells nothing that may change while
- * other programs start (an absent map; penalties without a server). For programs that check their
- * configuration before they become another user: in a child process that has become it. `tell` may
- * be NULL. Errors: the first of those that it tells, as weir_open. */
-int weir_open_check(const char *rules_file, const struct weir_options *options, weir_finding tell,
-                    void *context) __attribute__((warn_unused_result));
+/* See weir_open_check. */
+int weir_open_check_sized(const char *rules_file, const struct weir_options *options,
+                          size_t options_size, weir_finding tell, void *context)
+    __attribute__((warn_unused_result));
 
 /* --- Where nothing can be decided ------------------------------------------------------------- */
 
@@ -135,7 +132,7 @@ int weir_attribute(struct weir *weir, const char *name) __attribute__((warn_unus
 const char *weir_attribute_name(const struct weir *weir, int attribute);
 
 /* Whether the present rules read this attribute. What they do not read need not be given. */
-bool weir_attribute_read(const struct weir *weir, int attribute);
+bool weir_attribute_is_read(const struct weir *weir, int attribute);
 
 /* Added to a handle: the value is what the request itself says, not the program: its method, path
  * and host, a line of its header. Lines of one header field are joined, as all of weir's front ends
@@ -153,13 +150,9 @@ struct weir_value {
 
 /* --- Checking --------------------------------------------------------------------------------- */
 
-/* Limits that one request may meet. */
-#define WEIR_LIMITS_MAX 32
-
 /* Room that is always enough for weir_call.fields and weir_call.body. */
 #define WEIR_FIELDS_MAX 24576
 #define WEIR_BODY_MAX 20480
-#define WEIR_TYPE_MAX 128
 
 /* When what a request is charged is to be settled later. */
 enum weir_reserve_when {
@@ -168,7 +161,33 @@ enum weir_reserve_when {
     WEIR_RESERVE_ALWAYS,
 };
 
-/* One request. Zero is the default everywhere. */
+/* What one limit says of the request. New members come last. */
+struct weir_limit_answer {
+    struct weir_report report; /* see <weir/limit.h>; of several rates the tightest */
+    uint64_t cost;             /* what the request takes of it */
+    uint64_t window_ns;        /* W; the life of a lease for concurrency */
+    enum weir_algorithm algorithm;
+    unsigned warning; /* `warn_at` that is reached, in percent; 0: none */
+    bool allowed;     /* this limit's own verdict */
+    bool shadow;      /* it denies nothing */
+    bool unlimited;   /* the caller's rate: then `report` is all zero */
+    bool borrowed;    /* the pool that was charged in place of limits that deny */
+    bool overflow;    /* the state had no room for its key: `report` is an estimate */
+    char name[65];
+};
+
+/* A reservation, to settle or cancel a request by. `text` is NUL-terminated, empty where there is
+ * none, and good in all processes on the state; the rest is this process's. */
+struct weir_reservation_token {
+    char text[2736];
+    unsigned place_count;
+    struct weir_queue_place {
+        uint64_t hash[2], until_ns;
+        unsigned part;
+    } places[WEIR_LIMITS_MAX];
+};
+
+/* One request, and where its answer goes. Zero is the default everywhere. New members come last. */
 struct weir_call {
     const struct weir_value
         *values; /* of the same attribute the last one without WEIR_OF_REQUEST */
@@ -183,67 +202,55 @@ struct weir_call {
     size_t forwarded_for_size;
     const char *forwarded;
     size_t forwarded_size;
-    uint64_t cost;               /* usually 1; 0 asks whether a limit is used up */
-    bool peek;                   /* decides, and charges nothing */
-    bool untrusted;              /* header fields are those of a client that may not say its class
-                                    (`priority`, `from: header.NAME`): the default class counts */
     const char *idempotency_key; /* as weir_check_once; 1 to 255 bytes; NULL: none */
     size_t idempotency_size;
-    enum weir_reserve_when reserve; /* not with an idempotency key, and with a cost of at least 1 */
+    uint64_t cost;                  /* usually 1; 0 asks whether a limit is used up */
     uint64_t reserve_life_ns;       /* how long it may be settled: 1 s to 1 h; 0: 60 s */
-    char *fields;                   /* WEIR_FIELDS_MAX bytes; NULL: no fields are written */
-    char *body;                     /* WEIR_BODY_MAX bytes; NULL: no body is written */
+    enum weir_reserve_when reserve; /* not with an idempotency key, and with a cost of at least 1 */
+    bool peek;                      /* decides, and charges nothing */
+    bool untrusted; /* header fields are those of a client that may not say its class (`priority`,
+                       `from: header.NAME`): the default class counts */
+    /* Where parts of the answer are written, or NULL: what is not asked for costs nothing. */
+    char *fields; /* WEIR_FIELDS_MAX bytes: RateLimit, Retry-After, X-RateLimit-*, and of a denial
+                     Cache-Control and the fields of `reject` */
+    char *body;   /* WEIR_BODY_MAX bytes: of a denial */
+    struct weir_limit_answer *limits; /* WEIR_LIMITS_MAX of them, of which limit_count are written,
+                                         in the order of the rules file */
+    struct weir_reservation_token *reservation; /* needed with `reserve`; its text is empty where
+                                                   there is none */
 };
 
-/* What one limit says of the request. */
-struct weir_limit_answer {
-    char name[65];
-    bool allowed;   /* this limit's own verdict */
-    bool shadow;    /* it denies nothing */
-    bool unlimited; /* the caller's rate: then `report` is all zero */
-    bool borrowed;  /* the pool that was charged in place of limits that deny */
-    bool overflow;  /* the state had no room for its key: `report` is an estimate */
-    enum weir_algorithm algorithm;
-    unsigned warning;          /* `warn_at` that is reached, in percent; 0: none */
-    uint64_t cost;             /* what the request takes of it */
-    uint64_t window_ns;        /* W; the life of a lease for concurrency */
-    struct weir_report report; /* see <weir/limit.h>; of several rates the tightest */
-};
+/* Decides one request: `sizes` is WEIR_SIZES. See weir_check_full. */
+int weir_check_sized(struct weir *weir, const struct weir_call *call,
+                     struct weir_answer_summary *answer, uint64_t sizes)
+    __attribute__((warn_unused_result));
 
-/* A reservation, to settle or cancel a request by. `text` is NUL-terminated, empty where there is
- * none, and good in all processes on the state; the rest is this process's. */
-struct weir_reservation_token {
-    char text[2736];
-    unsigned place_count;
-    struct weir_queue_place {
-        uint64_t hash[2], until_ns;
-        unsigned part;
-    } places[WEIR_LIMITS_MAX];
-};
+/* See weir_check_many. */
+int weir_check_many_sized(struct weir *weir, const struct weir_call *calls,
+                          struct weir_answer_summary *answers, int *errors, size_t count,
+                          uint64_t sizes) __attribute__((warn_unused_result));
 
-struct weir_full_answer {
-    struct weir_answer_summary summary;
-    char class_name[65]; /* of the request (`priority`); empty: no limit of it has `shed` */
-    unsigned status;     /* of HTTP: 200, or what the denial means (429, 503, or the limit's own) */
-    size_t fields_size;  /* "Name: value\r\n" lines: RateLimit, Retry-After, X-RateLimit-*, and of a
-                            denial Cache-Control and the fields of `reject` */
-    size_t body_size;    /* of a denial */
-    char type[WEIR_TYPE_MAX]; /* Content-Type of the body */
-    unsigned limit_count;     /* in the order of the rules file */
-    struct weir_limit_answer limits[WEIR_LIMITS_MAX];
-    struct weir_reservation_token reservation;
-};
+/* --- A lane for one thread ---------------------------------------------------------------------
+ */
 
-/* Decides one request at the time now, as weir_check does. Of `answer` only what is said above is
- * written. Errors: as weir_check and weir_check_once; WEIR_ERR_RANGE (cost, life),
- * WEIR_ERR_TOO_LARGE (a reservation of more limits than a token has room for; repeated header
- * fields of more than 64 KiB together). */
-int weir_check_full(struct weir *weir, const struct weir_call *call,
-                    struct weir_full_answer *answer) __attribute__((warn_unused_result));
+/* Each check enters an engine, a lane, and leaves it: with an atomic instruction, since any thread
+ * may come. A thread that checks often keeps a lane to itself, and enters without one. Every
+ * function that it calls on the same struct weir takes that lane, too; other threads take others,
+ * and this one only where there is none. */
+struct weir_lane;
+
+/* Gives the calling thread a lane, one of weir_options.threads; one at a time for each thread.
+ * Errors: WEIR_ERR_BUSY (this thread has one), WEIR_ERR_FULL (all lanes are kept, or could not be
+ * opened), WEIR_ERR_UNSUPPORTED (in a child; the kernel has no membarrier, or a filter of system
+ * calls forbids it: check without a lane). */
+int weir_lane_open(struct weir_lane **lane, struct weir *weir) __attribute__((warn_unused_result));
+
+/* Gives it back; by the thread that opened it, and before weir_close. NULL is ignored. */
+void weir_lane_close(struct weir_lane *lane);
 
 /* Whether some limit of the present rules gives back by outcome (`refund_on`), so that requests are
  * worth reserving for weir_report. */
-bool weir_rules_refund(struct weir *weir);
+bool weir_gives_back(struct weir *weir);
 
 /* --- After the request ------------------------------------------------------------------------ */
 
@@ -261,11 +268,11 @@ int weir_report(struct weir *weir, const struct weir_reservation_token *reservat
 
 /* Whether an outcome with this HTTP status is a strike of a penalty of the present rules
  * (`outcomes`), so that requests that end with it are worth weir_outcome. */
-bool weir_rules_outcome(struct weir *weir, unsigned status);
+bool weir_is_strike(struct weir *weir, unsigned status);
 
-/* A request, given as in weir_check_full, ended with this HTTP status, 100 to 599: a strike of each
- * penalty that has it in `outcomes`. Charges nothing. Errors: as weir_check_full. */
-int weir_outcome(struct weir *weir, const struct weir_call *call, unsigned status);
+/* See weir_outcome. */
+int weir_outcome_sized(struct weir *weir, const struct weir_call *call, unsigned status,
+                       uint64_t sizes);
 
 /* The request did not happen: all that it has charged is given back, except its place in a queue
  * (`queue: true`) behind which another request has queued. Errors: as weir_settle. */
@@ -325,5 +332,55 @@ int weir_advance(struct weir *weir, uint64_t ns);
 uint64_t weir_memory(const struct weir *weir);
 
 #pragma GCC visibility pop
+
+/* --- Functions whose structs may grow: see <weir/weir.h> ----------------------------------------
+ */
+
+/* The sizes of this header's structs, see <weir/weir.h>. */
+#define WEIR_SIZES                                                                                 \
+    (sizeof(struct weir_call) | (uint64_t)sizeof(struct weir_answer_summary) << 16 |               \
+     (uint64_t)sizeof(struct weir_limit_answer) << 32)
+
+/* Decides one request at the time now, as weir_check does, and writes what the call asks for.
+ * Errors: as weir_check and weir_check_once; WEIR_ERR_RANGE (cost, life, a reservation without room
+ * for it), WEIR_ERR_TOO_LARGE (a reservation of more limits than a token has room for; repeated
+ * header fields of more than 64 KiB together). */
+__attribute__((warn_unused_result)) static inline int
+weir_check_full(struct weir *weir, const struct weir_call *call, struct weir_answer_summary *answer)
+{
+    return weir_check_sized(weir, call, answer, WEIR_SIZES);
+}
+
+/* Decides `count` requests, one after the other, at one time: each as weir_check_full does, but the
+ * misses of the processor's caches, which are most of what a check of many keys costs, overlap.
+ * errors[i] is what weir_check_full would have returned for calls[i]; of those that are not 0,
+ * answers[i] is not written. Returns how many were decided. Errors: WEIR_ERR_UNSUPPORTED (in a
+ * child). */
+__attribute__((warn_unused_result)) static inline int
+weir_check_many(struct weir *weir, const struct weir_call *calls,
+                struct weir_answer_summary *answers, int *errors, size_t count)
+{
+    return weir_check_many_sized(weir, calls, answers, errors, count, WEIR_SIZES);
+}
+
+/* A request, given as in weir_check_full, ended with this HTTP status, 100 to 599: a strike of each
+ * penalty that has it in `outcomes`. Charges nothing. Errors: as weir_check_full. */
+static inline int weir_outcome(struct weir *weir, const struct weir_call *call, unsigned status)
+{
+    return weir_outcome_sized(weir, call, status, WEIR_SIZES);
+}
+
+/* Whether weir_open with these arguments will find what it needs, as the user and the groups of
+ * this process: the rules file and the files that it names, the map of standing, and a state file
+ * that can be used, or made. It opens and makes no state, and tells nothing that may change while
+ * other programs start (an absent map; penalties without a server). For programs that check their
+ * configuration before they become another user: in a child process that has become it. `tell` may
+ * be NULL. Errors: the first of those that it tells, as weir_open. */
+__attribute__((warn_unused_result)) static inline int
+weir_open_check(const char *rules_file, const struct weir_options *options, weir_finding tell,
+                void *context)
+{
+    return weir_open_check_sized(rules_file, options, sizeof(struct weir_options), tell, context);
+}
 
 #endif

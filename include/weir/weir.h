@@ -64,7 +64,7 @@ enum weir_say {
     WEIR_SAY_ERROR,   /* decisions are not those of the state, or of standing */
 };
 
-/* Zero is the default everywhere. */
+/* Zero is the default everywhere. New members come last. */
 struct weir_options {
     const char
         *state_file; /* overrides the rules file's; NULL: the rules file's, else private memory */
@@ -106,19 +106,6 @@ struct weir_options {
 
 #define WEIR_STATE_PATIENCE_DEFAULT_NS UINT64_C(100000000)
 
-/* Opens a rules file. The caller owns *weir (NULL on errors). `options` may be NULL.
- * Errors: WEIR_ERR_RULES (reason: the first problem, as "file:line:column: message"),
- * WEIR_ERR_MEMORY, WEIR_ERR_RANGE, WEIR_ERR_NOT_FOUND (no such owner or group),
- * WEIR_ERR_UNSUPPORTED (the rules need what only `weir serve` can do: limits or
- * callers in Redis, limits that follow health, scores; or a state file together with a clock for
- * tests); in private memory WEIR_ERR_FULL (more limits than the state has room for). With
- * state_must_open also, of the state file and of the map of standing: WEIR_ERR_IO, WEIR_ERR_FORMAT,
- * WEIR_ERR_DAMAGED, WEIR_ERR_FULL (also more processes on it than it has room for), WEIR_ERR_BUSY
- * (see reason; also where another process was stopped while it opened the file, after 5 s and a
- * second for each 100 MB, or while it changed the list of limits). */
-int weir_open(struct weir **weir, const char *rules_file, const struct weir_options *options,
-              struct weir_reason *reason) __attribute__((warn_unused_result));
-
 /* No other thread may be in a call on it. NULL is ignored. State in a file stays. Where the file is
  * just being opened again, waits for that. */
 void weir_close(struct weir *weir);
@@ -130,48 +117,43 @@ struct weir_attribute_value {
     const char *name, *value;
 };
 
+/* Limits that one request may meet. */
+#define WEIR_LIMITS_MAX 32
+
+/* A Content-Type, its NUL included. */
+#define WEIR_TYPE_MAX 128
+
 /* What a lease is ended with; a NUL-terminated text, safe in URLs and headers. */
 struct weir_lease_token {
     char text[1088];
 };
 
+/* What weir says of one request. New members come last. */
 struct weir_answer_summary {
     bool allowed;
-    bool store_failed;  /* on_store_error decided: a process that shares the state file is stopped,
-                           or the file could not be opened */
-    bool repeated;      /* weir_check_once: it was allowed before, nothing is charged */
-    char denied_by[65]; /* the limit's name, "standing" (see `standing`), or empty when
-                           allowed */
-    uint64_t retry_after_ns;       /* 0 when allowed; WEIR_NEVER */
-    uint64_t delay_ns;             /* how long to hold the request before it continues */
-    uint64_t remaining;            /* of the tightest limit; WEIR_NEVER where no limit applies */
-    unsigned warning;              /* the highest `warn_at`, in percent, that an allowed request has
-                                      reached of any limit; 0: none */
-    struct weir_lease_token lease; /* empty where no concurrency limit gave a lease */
-    char standing[16];             /* the caller's standing ("throttled"); empty: good */
-    char reason[128];              /* of that standing; empty: none is known */
+    bool store_failed; /* on_store_error decided: a process that shares the state file is stopped,
+                          or the file could not be opened */
+    bool repeated;     /* weir_check_once: it was allowed before, nothing is charged */
+    unsigned status;   /* of HTTP: 200, or what the denial means (429, 503, or the limit's own) */
+    unsigned warning;  /* the highest `warn_at`, in percent, that an allowed request has reached of
+                          any limit; 0: none */
+    unsigned limit_count;    /* limits that the request meets, at most WEIR_LIMITS_MAX */
+    uint64_t retry_after_ns; /* 0 when allowed; WEIR_NEVER */
+    uint64_t delay_ns;       /* how long to hold the request before it continues */
+    uint64_t remaining;      /* of the tightest limit; WEIR_NEVER where no limit applies */
+    size_t fields_size;      /* of weir_call.fields (<weir/embed.h>): "Name: value\r\n" lines */
+    size_t body_size;        /* of weir_call.body: of a denial */
     /* What `steps` and `reject` of the limits say: "mark", "delay", "challenge", "tarpit",
      * "reject"; static; NULL: nothing. With "tarpit", `delay_ns` is how long to hold the denial. */
     const char *action;
+    char denied_by[65];       /* the limit's name, "standing" (see `standing`), or empty when
+                                 allowed */
+    char class_name[65];      /* of the request (`priority`); empty: no limit of it has `shed` */
+    char standing[16];        /* the caller's standing ("throttled"); empty: good */
+    char reason[128];         /* of that standing; empty: none is known */
+    char type[WEIR_TYPE_MAX]; /* Content-Type of the body */
+    struct weir_lease_token lease; /* empty where no concurrency limit gave a lease */
 };
-
-/* Decides one request at the time now: `count` attributes and a cost (usually 1), all limits that
- * match as one atomic decision. A denial is no error. Errors: WEIR_ERR_SYNTAX (a malformed path,
- * host or address), WEIR_ERR_TOO_LARGE (more than 32 limits match, or the keys are too long
- * together), WEIR_ERR_UNSUPPORTED (in a child, see above). */
-int weir_check(struct weir *weir, const struct weir_attribute_value *attributes, size_t count,
-               uint64_t cost, struct weir_answer_summary *answer)
-    __attribute__((warn_unused_result));
-
-/* The same, charged once for its idempotency key: 1 to 255 bytes that the caller gives to one
- * request and to each repeat of it, for example after a crash that lost the answer. A repeat within
- * the life of the key (`idempotency: {life: …}` in the rules file, else 10 minutes) that the same
- * limits, keys and cost apply to is allowed, charges nothing and gives the same lease token. What
- * was denied is decided anew. Errors: WEIR_ERR_RANGE (the key's length), WEIR_ERR_TOO_LARGE (32
- * limits match), and as weir_check. */
-int weir_check_once(struct weir *weir, const struct weir_attribute_value *attributes, size_t count,
-                    uint64_t cost, const char *idempotency_key, struct weir_answer_summary *answer)
-    __attribute__((warn_unused_result));
 
 /* Ends a lease. Errors: WEIR_ERR_SYNTAX, WEIR_ERR_NOT_FOUND (unknown, expired, or ended already),
  * WEIR_ERR_BUSY (a process that shares the state file is stopped and has it locked: the lease ends
@@ -183,5 +165,71 @@ int weir_release(struct weir *weir, const struct weir_lease_token *lease);
 int weir_reload(struct weir *weir, struct weir_reason *reason) __attribute__((warn_unused_result));
 
 #pragma GCC visibility pop
+
+/* --- Functions whose structs may grow -----------------------------------------------------------
+ *
+ * weir_options, weir_answer_summary, and weir_call and weir_limit_answer of <weir/embed.h> may get
+ * new members at their end while the library keeps its soversion. So the functions that take them
+ * are inline, and hand the sizes that they were compiled with to the exported ones, whose names end
+ * in `_sized`. Of a smaller struct the library reads and writes no more than its size, and a member
+ * that it lacks has its default. WEIR_ERR_UNSUPPORTED: a struct is larger than the library's and
+ * sets what the library does not know. Bindings that call the exported functions pass the sizes of
+ * their own declarations. */
+#pragma GCC visibility push(default)
+
+int weir_open_sized(struct weir **weir, const char *rules_file, const struct weir_options *options,
+                    size_t options_size, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
+/* `idempotency_key` NULL: none. */
+int weir_check_named_sized(struct weir *weir, const struct weir_attribute_value *attributes,
+                           size_t count, uint64_t cost, const char *idempotency_key,
+                           struct weir_answer_summary *answer, size_t answer_size)
+    __attribute__((warn_unused_result));
+
+#pragma GCC visibility pop
+
+/* Opens a rules file. The caller owns *weir (NULL on errors). `options` may be NULL.
+ * Errors: WEIR_ERR_RULES (reason: the first problem, as "file:line:column: message"),
+ * WEIR_ERR_MEMORY, WEIR_ERR_RANGE, WEIR_ERR_NOT_FOUND (no such owner or group),
+ * WEIR_ERR_UNSUPPORTED (the rules need what only `weir serve` can do: limits or
+ * callers in Redis, limits that follow health, scores; or a state file together with a clock for
+ * tests); in private memory WEIR_ERR_FULL (more limits than the state has room for). With
+ * state_must_open also, of the state file and of the map of standing: WEIR_ERR_IO, WEIR_ERR_FORMAT,
+ * WEIR_ERR_DAMAGED, WEIR_ERR_FULL (also more processes on it than it has room for), WEIR_ERR_BUSY
+ * (see reason; also where another process was stopped while it opened the file, after 5 s and a
+ * second for each 100 MB, or while it changed the list of limits). */
+__attribute__((warn_unused_result)) static inline int weir_open(struct weir **weir,
+                                                                const char *rules_file,
+                                                                const struct weir_options *options,
+                                                                struct weir_reason *reason)
+{
+    return weir_open_sized(weir, rules_file, options, sizeof(struct weir_options), reason);
+}
+
+/* Decides one request at the time now: `count` attributes and a cost (usually 1), all limits that
+ * match as one atomic decision. A denial is no error. Errors: WEIR_ERR_SYNTAX (a malformed path,
+ * host or address), WEIR_ERR_TOO_LARGE (more than 32 limits match, or the keys are too long
+ * together), WEIR_ERR_UNSUPPORTED (in a child, see above). */
+__attribute__((warn_unused_result)) static inline int
+weir_check(struct weir *weir, const struct weir_attribute_value *attributes, size_t count,
+           uint64_t cost, struct weir_answer_summary *answer)
+{
+    return weir_check_named_sized(weir, attributes, count, cost, NULL, answer, sizeof *answer);
+}
+
+/* The same, charged once for its idempotency key: 1 to 255 bytes that the caller gives to one
+ * request and to each repeat of it, for example after a crash that lost the answer. A repeat within
+ * the life of the key (`idempotency: {life: …}` in the rules file, else 10 minutes) that the same
+ * limits, keys and cost apply to is allowed, charges nothing and gives the same lease token. What
+ * was denied is decided anew. Errors: WEIR_ERR_RANGE (the key's length), WEIR_ERR_TOO_LARGE (32
+ * limits match), and as weir_check. */
+__attribute__((warn_unused_result)) static inline int
+weir_check_once(struct weir *weir, const struct weir_attribute_value *attributes, size_t count,
+                uint64_t cost, const char *idempotency_key, struct weir_answer_summary *answer)
+{
+    return weir_check_named_sized(weir, attributes, count, cost, idempotency_key, answer,
+                                  sizeof *answer);
+}
 
 #endif

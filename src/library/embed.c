@@ -27,13 +27,6 @@
 
 #define NAME_MESSAGE (3 * WEIR_ATTRIBUTE_NAME_MAX + 128)
 
-_Static_assert(WEIR_LIMITS_MAX == WEIR_CHECKS_MAX, "an answer has room for every limit");
-_Static_assert(WEIR_RATELIMIT_HEADERS_MAX + WEIR_DENIAL_FIELDS_MAX <= WEIR_FIELDS_MAX &&
-                   WEIR_DENIAL_BODY_MAX <= WEIR_BODY_MAX,
-               "what is written fits");
-_Static_assert(sizeof(((struct weir_reservation_token *)NULL)->text) > WEIR_RESERVATION_TEXT_MAX,
-               "every reservation fits, with its NUL");
-
 /* --- Rules ------------------------------------------------------------------------------------ */
 
 int weir_rules_check_file(const char *rules_file, weir_mistake tell, void *context,
@@ -149,20 +142,25 @@ static void check_map(struct findings *findings, const struct weir_rules *rules)
         find(findings, err, &reason);
 }
 
-int weir_open_check(const char *rules_file, const struct weir_options *options, weir_finding tell,
-                    void *context)
+int weir_open_check_sized(const char *rules_file, const struct weir_options *options,
+                          size_t options_size, weir_finding tell, void *context)
 {
-    static const struct weir_options defaults = {.state_file = NULL};
+    struct weir_options room;
+    options = library_options(options, options_size, &room);
     struct findings findings = {tell, context, 0};
     struct weir_problems problems = {0};
     struct weir_reason reason = {{0}};
     struct weir_rules *rules;
+    if (!options)
+        find(&findings, WEIR_ERR_UNSUPPORTED, &reason);
+    if (!options)
+        return findings.err;
     int err = library_load(&rules, rules_file, &problems, &reason);
     weir_problems_free(&problems);
     find(&findings, err, &reason);
     if (err < 0)
         return err;
-    check_state(&findings, rules, options ? options : &defaults);
+    check_state(&findings, rules, options);
     check_map(&findings, rules);
     weir_rules_unref(rules);
     return findings.err;
@@ -258,7 +256,7 @@ const char *weir_attribute_name(const struct weir *weir, int attribute)
     return is_handle(weir, attribute) ? weir->attributes.names[attribute] : NULL;
 }
 
-bool weir_attribute_read(const struct weir *weir, int attribute)
+bool weir_attribute_is_read(const struct weir *weir, int attribute)
 {
     if (!is_handle(weir, attribute) || !library_is_ours(weir))
         return false;
@@ -271,7 +269,20 @@ bool weir_attribute_read(const struct weir *weir, int attribute)
     return read;
 }
 
-bool weir_rules_refund(struct weir *weir)
+int weir_lane_open(struct weir_lane **lane, struct weir *weir)
+{
+    *lane = NULL;
+    return library_is_ours(weir) ? weir_engine_slots_keep(&weir->lanes, lane)
+                                 : WEIR_ERR_UNSUPPORTED;
+}
+
+void weir_lane_close(struct weir_lane *lane)
+{
+    if (lane)
+        weir_engine_slots_give(lane);
+}
+
+bool weir_gives_back(struct weir *weir)
 {
     if (!library_is_ours(weir))
         return false;
@@ -279,249 +290,6 @@ bool weir_rules_refund(struct weir *weir)
     bool refunds = weir_rules_refunds(weir_engine_rules(lane->engine));
     weir_engine_slots_leave(lane);
     return refunds;
-}
-
-/* --- Checking --------------------------------------------------------------------------------- */
-
-/* Follows what proxies say of the client, if its peer is one that may. */
-static int find_client(struct weir_address *client, const struct weir_call *call,
-                       const struct weir_settings *settings)
-{
-    const struct weir_proxies proxies = {settings->trusted_proxies, settings->trusted_proxy_count,
-                                         settings->trust_unix};
-    const struct weir_bytes x_forwarded_for = {call->forwarded_for, call->forwarded_for_size};
-    const struct weir_bytes rfc7239 = {call->forwarded, call->forwarded_size};
-    const struct weir_forwarded fields = {&x_forwarded_for, &rfc7239, x_forwarded_for.data != NULL,
-                                          rfc7239.data != NULL};
-    if (!weir_forwarded_trusts(client, &proxies))
-        return 0;
-    return weir_forwarded_client(client, &fields, &proxies, NULL);
-}
-
-/* What handles mean to this lane. */
-static const struct weir_attribute_map *map_of(const struct weir *weir, struct weir_lane *lane,
-                                               const struct weir_rules *rules)
-{
-    struct weir_attribute_map *map = lane->map;
-    if (__builtin_expect(
-            map->generation != lane->generation || map->count != weir->attributes.count, 0))
-        weir_attributes_map(&weir->attributes, rules, lane->generation, map);
-    return map;
-}
-
-/* A header field is the client's, who is not to be trusted where the call says so; anything else is
- * what the program says. */
-static void put_value(const struct weir *weir, const struct weir_attribute_map *map,
-                      struct weir_request *request, const struct weir_call *call,
-                      const struct weir_value *value)
-{
-    bool of_request = value->attribute >= WEIR_OF_REQUEST;
-    unsigned handle = (unsigned)value->attribute % WEIR_OF_REQUEST;
-    if (value->attribute < 0 || handle >= map->count)
-        return;
-    struct weir_attribute_source source = map->sources[handle];
-    bool header = (source.flags & WEIR_NAME_HEADER) != 0;
-    if (source.attribute == WEIR_ATTR_CLIENT_IP && call->client)
-        return;
-    if (source.state == WEIR_NAME_UNKNOWN)
-        weir_request_unknown(request, weir->attributes.names[handle],
-                             strlen(weir->attributes.names[handle]));
-    if (of_request)
-        source.flags |= WEIR_NAME_OF_REQUEST;
-    weir_request_put(request, source, (struct weir_bytes){value->data, value->size},
-                     header && call->untrusted ? WEIR_TRUST_CLIENT : WEIR_TRUST_CONFIGURATION);
-}
-
-static int fill_request(const struct weir *weir, struct weir_lane *lane,
-                        const struct weir_call *call, struct weir_request *request)
-{
-    const struct weir_rules *rules = weir_engine_rules(lane->engine);
-    const struct weir_attribute_map *map = map_of(weir, lane, rules);
-    struct weir_address client;
-    weir_request_begin(request, rules, WEIR_FIELDS_NONE,
-                       (struct weir_room){lane->map->joined, sizeof lane->map->joined});
-    if (!weir->names_are_configured)
-        weir_request_of_program(request);
-    request->cost = call->cost;
-    if (call->client) {
-        weir_socket_address_read(&client, call->client);
-        weir_request_put_client(request, &client);
-    }
-    for (size_t i = 0; i < call->count; i++)
-        put_value(weir, map, request, call, &call->values[i]);
-    client = request->client;
-    int err = find_client(&client, call, weir_rules_settings(rules));
-    weir_request_put_client(request, &client);
-    return err < 0 ? err : weir_request_end(request, NULL);
-}
-
-/* Turns the decision into what the call asks for. */
-static int apply(struct weir_lane *lane, struct weir_decision *decision,
-                 const struct weir_call *call)
-{
-    const struct weir_bytes key = {call->idempotency_key, call->idempotency_size};
-    uint64_t life_ns = call->reserve_life_ns ? call->reserve_life_ns : WEIR_RESERVATION_LIFE_NS;
-    if (call->peek)
-        decision->op = WEIR_OP_PEEK;
-    else if (key.data)
-        return weir_engine_apply_idempotency(lane->engine, decision, key, NULL);
-    else if (call->reserve != WEIR_RESERVE_NEVER && call->cost > 0)
-        return weir_engine_apply_reservation(lane->engine, decision, call->cost, life_ns, NULL);
-    return 0;
-}
-
-static int check_call(const struct weir_call *call)
-{
-    uint64_t life_ns = call->reserve_life_ns;
-    if (call->idempotency_key &&
-        (call->idempotency_size == 0 || call->idempotency_size > WEIR_IDEMPOTENCY_KEY_MAX))
-        return WEIR_ERR_RANGE;
-    if (call->reserve == WEIR_RESERVE_ALWAYS && (call->cost == 0 || call->idempotency_key))
-        return WEIR_ERR_RANGE;
-    if (life_ns != 0 &&
-        (life_ns < WEIR_RESERVATION_LIFE_MIN_NS || life_ns > WEIR_RESERVATION_LIFE_MAX_NS))
-        return WEIR_ERR_RANGE;
-    return 0;
-}
-
-static void tell_limit(const struct weir_answer_limit *limit, struct weir_limit_answer *out)
-{
-    size_t size = limit->name.size < sizeof out->name ? limit->name.size : sizeof out->name - 1;
-    memcpy(out->name, limit->name.data, size);
-    out->name[size] = '\0';
-    out->allowed = limit->allowed;
-    out->shadow = limit->shadow;
-    out->unlimited = limit->unlimited;
-    out->borrowed = limit->borrowed;
-    out->overflow = limit->overflow;
-    out->algorithm = limit->limit ? limit->limit->spec.algorithm : WEIR_FIXED_WINDOW;
-    out->window_ns = limit->limit ? limit->limit->spec.window_ns : 0;
-    out->warning = limit->warning.percent;
-    out->cost = limit->cost;
-    out->report = limit->unlimited ? (struct weir_report){0, 0, 0, 0} : limit->report;
-}
-
-/* The fields and the body, as far as the call has room for them. */
-static void tell_http(const struct weir *weir, const struct weir_rules *rules,
-                      const struct weir_answer *told, const struct weir_call *call,
-                      struct weir_full_answer *answer)
-{
-    uint32_t dialects = weir_rules_settings(rules)->headers;
-    uint64_t wall_s = 0;
-    struct weir_denial_body body;
-    answer->status = told->allowed ? 200 : weir_denial_status(told);
-    answer->fields_size = answer->body_size = 0;
-    answer->type[0] = '\0';
-    if (call->fields) {
-        if ((dialects & WEIR_HEADERS_X_EPOCH) != 0)
-            wall_s = library_wall_time(weir) / UINT64_C(1000000000);
-        answer->fields_size = weir_ratelimit_headers_write(dialects, told, wall_s, call->fields);
-        if (!told->allowed)
-            answer->fields_size +=
-                weir_denial_fields_write(told, call->fields + answer->fields_size);
-    }
-    if (!call->body || told->allowed)
-        return;
-    weir_denial_body_write(told, answer->status, call->body, &body);
-    if (body.text.size > WEIR_BODY_MAX)
-        body.text.size = WEIR_BODY_MAX;
-    if (body.text.data != call->body)
-        memcpy(call->body, body.text.data, body.text.size);
-    answer->body_size = body.text.size;
-    snprintf(answer->type, sizeof answer->type, "%.*s", (int)body.type.size, body.type.data);
-}
-
-/* Notes the places of the request in queues, to find out later whether others are behind it. */
-static void tell_places(const struct weir_decision *decision, struct weir_reservation_token *token)
-{
-    struct weir_report report;
-    unsigned part = 0;
-    token->place_count = 0;
-    for (uint16_t i = 0; i < decision->count; i++) {
-        const struct weir_check *check = &decision->checks[i];
-        if (!weir_reservation_covers(decision, i) || !decision->outcomes[i].charged)
-            continue;
-        if (check->limit->spec.algorithm == WEIR_LEAKY_QUEUE) {
-            weir_decision_report_whole(decision, i, &report);
-            token->places[token->place_count++] =
-                (struct weir_queue_place){.hash = {check->hash[0], check->hash[1]},
-                                          .until_ns = decision->now_ns + report.reset_after_ns,
-                                          .part = part};
-        }
-        part++;
-    }
-}
-
-static void tell_reservation(struct weir_lane *lane, const struct weir_decision *decision,
-                             const struct weir_call *call, struct weir_full_answer *answer)
-{
-    struct weir_reservation_token *token = &answer->reservation;
-    const struct weir_answer_summary *summary = &answer->summary;
-    uint64_t life_ns, id;
-    bool wanted = call->reserve == WEIR_RESERVE_ALWAYS ||
-                  (call->reserve == WEIR_RESERVE_DELAYED && summary->delay_ns > 0);
-    token->text[0] = '\0';
-    token->place_count = 0;
-    if (!wanted || !summary->allowed || call->peek || call->cost == 0 || call->idempotency_key ||
-        !weir_engine_reserved(decision))
-        return;
-    size_t size = weir_engine_reservation(lane->engine, decision, decision->now_ns, &life_ns, &id,
-                                          token->text);
-    token->text[size] = '\0';
-    tell_places(decision, token);
-}
-
-static void tell(const struct weir *weir, struct weir_lane *lane,
-                 const struct weir_decision *decision, const struct weir_call *call,
-                 struct weir_full_answer *answer)
-{
-    struct weir_answer told;
-    const char *class_name = weir_decision_class(decision);
-    library_summarise(decision, &told, &answer->summary);
-    answer->class_name[0] = '\0';
-    if (class_name)
-        snprintf(answer->class_name, sizeof answer->class_name, "%s", class_name);
-    answer->limit_count = told.count;
-    for (uint16_t i = 0; i < told.count; i++)
-        tell_limit(&told.limits[i], &answer->limits[i]);
-    tell_http(weir, weir_decision_rules(decision), &told, call, answer);
-    tell_reservation(lane, decision, call, answer);
-}
-
-/* Decides a filled decision of the lane. A settlement takes several runs. */
-static void decide(struct weir *weir, struct weir_lane *lane, struct weir_decision *decision)
-{
-    weir_engine_queue(lane->engine, decision);
-    do
-        weir_engine_run(lane->engine, library_now(weir, lane));
-    while (weir_engine_waits(lane->engine));
-}
-
-int weir_check_full(struct weir *weir, const struct weir_call *call,
-                    struct weir_full_answer *answer)
-{
-    struct weir_request request;
-    int err = library_is_ours(weir) ? check_call(call) : WEIR_ERR_UNSUPPORTED;
-    if (err < 0)
-        return err;
-    struct weir_lane *lane = weir_engine_slots_enter(&weir->lanes);
-    library_renew_standing(weir, lane);
-    err = fill_request(weir, lane, call, &request);
-    if (err == 0) {
-        struct weir_decision *decision = weir_engine_take(lane->engine); /* its only one */
-        err = weir_engine_apply_rules(lane->engine, decision, &request, NULL);
-        if (err == 0)
-            err = apply(lane, decision, call);
-        if (err == 0) {
-            decide(weir, lane, decision);
-            tell(weir, lane, decision, call, answer);
-            if (!call->peek)
-                library_count(lane, &answer->summary);
-        }
-        weir_engine_release(lane->engine, decision);
-    }
-    library_leave(weir, lane, err == 0 && answer->summary.store_failed);
-    return err;
 }
 
 /* --- After the request ------------------------------------------------------------------------ */
@@ -543,7 +311,7 @@ static int settle(struct weir *weir, const struct weir_reservation_token *reserv
     int err = weir_engine_apply_settle(lane->engine, decision, text_of(reservation), how,
                                        library_now(weir, lane));
     if (err == 0) {
-        decide(weir, lane, decision);
+        library_decide(weir, lane, decision);
         weir_engine_settled(decision, &settled);
         if (settled.failed)
             err = WEIR_ERR_BUSY;
@@ -597,7 +365,7 @@ int weir_report(struct weir *weir, const struct weir_reservation_token *reservat
                                     : check_token(weir, reservation, &how);
 }
 
-bool weir_rules_outcome(struct weir *weir, unsigned status)
+bool weir_is_strike(struct weir *weir, unsigned status)
 {
     if (!library_is_ours(weir))
         return false;
@@ -605,30 +373,6 @@ bool weir_rules_outcome(struct weir *weir, unsigned status)
     bool strikes = weir_rules_strikes(weir_engine_rules(lane->engine), status);
     weir_engine_slots_leave(lane);
     return strikes;
-}
-
-int weir_outcome(struct weir *weir, const struct weir_call *call, unsigned status)
-{
-    struct weir_request request;
-    if (status < WEIR_STATUS_MIN || status > WEIR_STATUS_MAX)
-        return WEIR_ERR_RANGE;
-    if (!library_is_ours(weir))
-        return WEIR_ERR_UNSUPPORTED;
-    struct weir_lane *lane = weir_engine_slots_enter(&weir->lanes);
-    library_renew_standing(weir, lane);
-    int err = fill_request(weir, lane, call, &request);
-    if (err == 0) {
-        struct weir_decision *decision = weir_engine_take(lane->engine); /* its only one */
-        err = weir_engine_apply_rules(lane->engine, decision, &request, NULL);
-        if (err == 0) {
-            decision->op = WEIR_OP_PEEK;
-            decide(weir, lane, decision);
-            (void)weir_engine_strike_outcome(lane->engine, decision, status);
-        }
-        weir_engine_release(lane->engine, decision);
-    }
-    weir_engine_slots_leave(lane);
-    return err;
 }
 
 /* Whether the request of this place is the last in its queue. */
@@ -639,7 +383,7 @@ static bool is_last(struct weir *weir, struct weir_lane *lane, const struct weir
         (struct weir_check){.hash = {place->hash[0], place->hash[1]}, .rule = UINT32_MAX};
     decision->count = 1;
     decision->op = WEIR_OP_LOOK;
-    decide(weir, lane, decision);
+    library_decide(weir, lane, decision);
     bool last = decision->error == 0 && decision->verdict == WEIR_ALLOWED &&
                 decision->now_ns + decision->outcomes[0].report.reset_after_ns == place->until_ns;
     weir_engine_release(lane->engine, decision);

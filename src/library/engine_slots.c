@@ -2,12 +2,14 @@
 /* see engine_slots.h */
 #include "library/engine_slots.h"
 
+#include <linux/membarrier.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,6 +22,7 @@ enum {
     LANE_REFUSED, /* could not be opened: the region or the process is out of something */
     LANE_FREE,
     LANE_TAKEN,
+    LANE_KEPT, /* by its owner, who may be in it; for others to take away */
 };
 
 /* Whether the lane is open; under `opening`. */
@@ -167,7 +170,7 @@ static int build(struct weir_lane *lane, const struct weir_engine_slots *lanes,
         .local = lane->local,
         .rules = lanes->on.rules,
         .secret = weir_table_secret(lanes->on.table),
-        .decisions = 1,
+        .decisions = WEIR_LANE_DECISIONS,
         .lease_seed = lease_seed(),
         .lease_owner =
             lanes->own_leases ? weir_table_lease_owner(weir_store_embedded_owner(lane->store)) : 0,
@@ -200,6 +203,7 @@ static void unbuild(struct weir_lane *lane)
 static int lane_open(struct weir_engine_slots *lanes, struct weir_lane *lane)
 {
     lane->generation = 1;
+    lane->of = lanes;
     lane_take_slot(lane, lanes);
     int err = build(lane, lanes, lane);
     if (err == 0)
@@ -250,19 +254,76 @@ void weir_engine_slots_close(struct weir_engine_slots *lanes)
     pthread_mutex_destroy(&lanes->opening);
 }
 
+static bool take_as(struct weir_lane *lane, int as)
+{
+    return atomic_load_explicit(&lane->state, memory_order_relaxed) == as &&
+           atomic_compare_exchange_strong_explicit(&lane->state, &as, LANE_TAKEN,
+                                                   memory_order_acquire, memory_order_relaxed);
+}
+
 static bool take_free(struct weir_lane *lane)
 {
-    int expected = LANE_FREE;
-    return atomic_load_explicit(&lane->state, memory_order_relaxed) == LANE_FREE &&
-           atomic_compare_exchange_strong_explicit(&lane->state, &expected, LANE_TAKEN,
-                                                   memory_order_acquire, memory_order_relaxed);
+    return take_as(lane, LANE_FREE);
+}
+
+static int membarrier(int command)
+{
+    return (int)syscall(SYS_membarrier, command, 0, 0);
+}
+
+/* Takes a lane from the thread that keeps it. */
+static bool take_kept(struct weir_lane *lane)
+{
+    /* For a program that forbids itself membarrier after weir_engine_slots_keep: no store stays in
+     * a processor's store buffer as long as that. */
+    static const struct timespec drained = {.tv_nsec = 1000000};
+    if (!take_as(lane, LANE_KEPT))
+        return false;
+    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) < 0)
+        nanosleep(&drained, NULL);
+    while (atomic_load_explicit(&lane->busy, memory_order_acquire) != 0)
+        sched_yield();
+    return true;
 }
 
 /* Waits for the call that has it. */
 static void take_lane(struct weir_lane *lane)
 {
-    while (!take_free(lane))
+    while (!take_free(lane) && !take_kept(lane))
         sched_yield();
+}
+
+static uintptr_t this_thread(void)
+{
+    return (uintptr_t)pthread_self();
+}
+
+static bool is_own(const struct weir_lane *lane)
+{
+    return atomic_load_explicit(&lane->owner, memory_order_relaxed) == this_thread();
+}
+
+/* Enters the lane that this thread keeps. False: it does not keep it any more. */
+static bool enter_own(struct weir_lane *lane)
+{
+    while (is_own(lane)) {
+        atomic_store_explicit(&lane->busy, 1, memory_order_relaxed);
+        atomic_signal_fence(memory_order_seq_cst); /* the other side has the fence for both */
+        if (atomic_load_explicit(&lane->state, memory_order_acquire) == LANE_KEPT)
+            return true;
+        atomic_store_explicit(&lane->busy, 0, memory_order_release);
+        sched_yield();
+    }
+    return false;
+}
+
+/* NULL: this thread keeps none. */
+static struct weir_lane *find_own(struct weir_engine_slots *lanes)
+{
+    for (uint32_t i = 0; i < lanes->count; i++)
+        if (is_own(&lanes->lanes[i]))
+            return &lanes->lanes[i];
+    return NULL;
 }
 
 static bool take_absent(struct weir_engine_slots *lanes, struct weir_lane *lane)
@@ -280,23 +341,99 @@ static bool take_absent(struct weir_engine_slots *lanes, struct weir_lane *lane)
     return taken;
 }
 
+/* A lane that no thread keeps; NULL: none is free now. */
+static struct weir_lane *enter_shared(struct weir_engine_slots *lanes)
+{
+    int processor = lanes->count > 1 ? sched_getcpu() : 0;
+    uint32_t home = processor < 0 ? 0 : (uint32_t)processor % lanes->count;
+    for (uint32_t i = 0; i < lanes->count; i++) {
+        struct weir_lane *lane = &lanes->lanes[(home + i) % lanes->count];
+        if (take_free(lane) || take_absent(lanes, lane))
+            return lane;
+    }
+    return NULL;
+}
+
+/* Where some are kept: this thread's own, another one, or, as the last, another thread's. */
+__attribute__((noinline)) static struct weir_lane *enter_kept(struct weir_engine_slots *lanes)
+{
+    struct weir_lane *lane = find_own(lanes);
+    if (lane && enter_own(lane))
+        return lane;
+    lane = enter_shared(lanes);
+    for (uint32_t i = 0; !lane && i < lanes->count; i++)
+        if (take_kept(&lanes->lanes[i]))
+            lane = &lanes->lanes[i];
+    return lane;
+}
+
 struct weir_lane *weir_engine_slots_enter(struct weir_engine_slots *lanes)
 {
     for (;;) {
-        int processor = lanes->count > 1 ? sched_getcpu() : 0;
-        uint32_t home = processor < 0 ? 0 : (uint32_t)processor % lanes->count;
-        for (uint32_t i = 0; i < lanes->count; i++) {
-            struct weir_lane *lane = &lanes->lanes[(home + i) % lanes->count];
-            if (take_free(lane) || take_absent(lanes, lane))
-                return lane;
-        }
+        bool kept = atomic_load_explicit(&lanes->kept, memory_order_relaxed) != 0;
+        struct weir_lane *lane = kept ? enter_kept(lanes) : enter_shared(lanes);
+        if (lane)
+            return lane;
         sched_yield();
     }
 }
 
 void weir_engine_slots_leave(struct weir_lane *lane)
 {
-    atomic_store_explicit(&lane->state, LANE_FREE, memory_order_release);
+    bool kept = atomic_load_explicit(&lane->owner, memory_order_relaxed) != 0;
+    if (kept && is_own(lane) && atomic_load_explicit(&lane->busy, memory_order_relaxed) != 0)
+        atomic_store_explicit(&lane->busy, 0, memory_order_release);
+    else
+        atomic_store_explicit(&lane->state, kept ? LANE_KEPT : LANE_FREE, memory_order_release);
+}
+
+/* Whether a lane may become free. */
+static bool may_be_free(struct weir_engine_slots *lanes)
+{
+    for (uint32_t i = 0; i < lanes->count; i++) {
+        const struct weir_lane *lane = &lanes->lanes[i];
+        if (atomic_load_explicit(&lane->state, memory_order_relaxed) == LANE_ABSENT ||
+            (is_lane(lane) && atomic_load_explicit(&lane->owner, memory_order_relaxed) == 0))
+            return true;
+    }
+    return false;
+}
+
+int weir_engine_slots_keep(struct weir_engine_slots *lanes, struct weir_lane **lane)
+{
+    *lane = NULL;
+    if (find_own(lanes))
+        return WEIR_ERR_BUSY;
+    if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) < 0)
+        return WEIR_ERR_UNSUPPORTED;
+    while (!(*lane = enter_shared(lanes))) {
+        if (!may_be_free(lanes))
+            return WEIR_ERR_FULL;
+        sched_yield();
+    }
+    atomic_store_explicit(&(*lane)->owner, this_thread(), memory_order_relaxed);
+    atomic_fetch_add_explicit(&lanes->kept, 1, memory_order_relaxed);
+    atomic_store_explicit(&(*lane)->state, LANE_KEPT, memory_order_release);
+    return 0;
+}
+
+/* Under LANE_TAKEN. */
+static void disown(struct weir_lane *lane)
+{
+    if (atomic_load_explicit(&lane->owner, memory_order_relaxed) == 0)
+        return;
+    atomic_store_explicit(&lane->owner, 0, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&lane->of->kept, 1, memory_order_relaxed);
+}
+
+void weir_engine_slots_give(struct weir_lane *lane)
+{
+    while (is_own(lane) && !take_kept(lane))
+        sched_yield();
+    if (!is_own(lane)) /* there was no room for it in another state */
+        return;
+    disown(lane);
+    weir_engine_slots_leave(lane);
 }
 
 int weir_engine_slots_set_rules(struct weir_engine_slots *lanes, struct weir_rules *rules,
@@ -353,7 +490,8 @@ static void end_lane(struct weir_lane *lane)
 {
     take_lane(lane);
     unbuild(lane);
-    atomic_store_explicit(&lane->state, LANE_REFUSED, memory_order_relaxed);
+    disown(lane);
+    atomic_store_explicit(&lane->state, LANE_REFUSED, memory_order_release);
 }
 
 /* The first lane is always open. */

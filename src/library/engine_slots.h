@@ -12,6 +12,15 @@
  * Threads: internally locked. When all lanes are taken (more threads in calls than lanes, which
  * needs threads that lost their processor inside one) the caller yields until one is free.
  *
+ * A thread may keep a lane (weir_lane_open). It then enters with a store and a load, no locked
+ * instruction; whoever else wants that lane (another thread that finds no other, new rules) pays
+ * for both: it takes the lane's state away, lets the kernel order the owner's memory accesses
+ * (membarrier), and waits until the owner is out. This is Dekker's mutual exclusion with the fence
+ * on one side, as in biased locks and liburcu ("sys_membarrier", 2015).
+ *
+ *   owner:  busy = 1; [compiler only]; state == KEPT ? in : (busy = 0, try again)
+ *   other:  KEPT -> TAKEN; membarrier; wait for busy == 0; in
+ *
  * Where the state could not be opened, lanes are on a stand-in, by on_store_error of the limits;
  * weir_engine_slots_move brings them to the state when it is there, one after the other, while
  * others decide.
@@ -30,8 +39,14 @@
 
 #define WEIR_LANES_MAX 64
 
+/* That a lane decides together (weir_check_many): enough to overlap the misses of caches. */
+#define WEIR_LANE_DECISIONS 8
+
 struct weir_lane {
     _Atomic int state;
+    _Atomic int busy;         /* the thread that keeps it is in it */
+    _Atomic(uintptr_t) owner; /* that thread; 0: none keeps it */
+    struct weir_engine_slots *of;
     uint32_t generation; /* of its rules, from 1 */
     uint64_t marked_ns;  /* when the table's high-water mark was last raised from here */
     struct weir_store *store;
@@ -42,7 +57,7 @@ struct weir_lane {
     struct weir_attribute_map *map;    /* of handles; owned */
     struct weir_edge_slot *edge;       /* where it counts, see feature/use/edge.h; NULL: nowhere */
     struct weir_edge_results *results; /* in that slot, of this program's front; or NULL */
-    char line[128 - 96];               /* two lines: processors fetch them in pairs */
+    char line[128 - 120];              /* two lines: processors fetch them in pairs */
 };
 
 /* What lanes decide on, and by. */
@@ -55,8 +70,9 @@ struct weir_lanes_state {
 
 struct weir_engine_slots {
     struct weir_lane lanes[WEIR_LANES_MAX];
-    uint32_t count;  /* as many as the machine has processors, or the program says */
-    bool own_leases; /* leases end with the process */
+    uint32_t count;        /* as many as the machine has processors, or the program says */
+    _Atomic uint32_t kept; /* of them */
+    bool own_leases;       /* leases end with the process */
     bool standing_may_fail;
     pthread_mutex_t opening;
     struct weir_lanes_state on; /* under `opening`: what a new lane starts with, as the next one */
@@ -95,6 +111,12 @@ void weir_engine_slots_set_front(struct weir_engine_slots *lanes, enum weir_edge
 
 struct weir_lane *weir_engine_slots_enter(struct weir_engine_slots *lanes);
 void weir_engine_slots_leave(struct weir_lane *lane);
+
+/* Gives a lane to the calling thread: see weir_lane_open. */
+int weir_engine_slots_keep(struct weir_engine_slots *lanes, struct weir_lane **lane)
+    __attribute__((warn_unused_result));
+/* By the same thread. */
+void weir_engine_slots_give(struct weir_lane *lane);
 
 /* Gives new rules, and their lists, which it owns from now on, to every lane, one after the other.
  * Errors: WEIR_ERR_MEMORY: some lanes may keep the old rules until the next call. */

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "feature/score/rules/score.h"
@@ -15,8 +16,28 @@
 #define SAY_AGAIN_NS (60 * UINT64_C(1000000000))
 #define MARK_EVERY_NS UINT64_C(1000000) /* the mark's line is shared: raised once a millisecond */
 
-_Static_assert(sizeof((struct weir_lease_token){{0}}.text) >= WEIR_LEASE_TOKEN_MAX,
-               "every token of the engine fits");
+/* --- Structs that may grow ---------------------------------------------------------------------
+ */
+
+const void *library_sized(const void *given, size_t size, void *room, size_t room_size)
+{
+    const unsigned char *bytes = given;
+    if (size == room_size)
+        return given;
+    for (size_t i = room_size; i < size; i++)
+        if (bytes[i] != 0)
+            return NULL;
+    memset(room, 0, room_size);
+    memcpy(room, given, size < room_size ? size : room_size);
+    return room;
+}
+
+const struct weir_options *library_options(const struct weir_options *given, size_t size,
+                                           struct weir_options *room)
+{
+    static const struct weir_options defaults = {.state_file = NULL};
+    return given ? library_sized(given, size, room, sizeof *room) : &defaults;
+}
 
 /* --- Time ------------------------------------------------------------------------------------- */
 
@@ -263,49 +284,4 @@ uint64_t library_end_dead(struct weir *weir, uint64_t buckets)
         weir_table_end_dead(weir_store_embedded_owner(lane->store), &weir->tended, buckets);
     weir_engine_slots_leave(lane);
     return ended;
-}
-
-/* --- Answers ---------------------------------------------------------------------------------- */
-
-static void summarise_standing(const struct weir_answer_standing *standing,
-                               struct weir_answer_summary *summary)
-{
-    summary->standing[0] = summary->reason[0] = '\0';
-    if (!standing->level.data)
-        return;
-    snprintf(summary->standing, sizeof summary->standing, "%.*s", (int)standing->level.size,
-             standing->level.data);
-    snprintf(summary->reason, sizeof summary->reason, "%.*s", (int)standing->reason.size,
-             standing->reason.data);
-}
-
-void library_summarise(const struct weir_decision *decision, struct weir_answer *answer,
-                       struct weir_answer_summary *summary)
-{
-    weir_engine_answer(decision, answer, summary->lease.text);
-    summary->lease.text[answer->lease.data != NULL ? answer->lease.size : 0] = '\0';
-    summary->allowed = answer->allowed;
-    summary->repeated = answer->repeated;
-    summary->store_failed = decision->error != 0;
-    summary->retry_after_ns = answer->retry_after_ns;
-    summary->delay_ns = answer->delay_ns;
-    summary->action = answer->action != WEIR_ACTION_NONE ? weir_action_name(answer->action) : NULL;
-    summary->remaining = WEIR_NEVER;
-    summary->warning = 0;
-    for (uint16_t i = 0; i < answer->count; i++) {
-        const struct weir_answer_limit *limit = &answer->limits[i];
-        if (!limit->shadow && !limit->unlimited && limit->report.remaining < summary->remaining)
-            summary->remaining = limit->report.remaining;
-        if (limit->warning.percent > summary->warning)
-            summary->warning = limit->warning.percent;
-    }
-    summary->denied_by[0] = '\0';
-    if (answer->denied_by >= 0) {
-        struct weir_bytes name = answer->limits[answer->denied_by].name;
-        snprintf(summary->denied_by, sizeof summary->denied_by, "%.*s", (int)name.size, name.data);
-    } else if (answer->standing.refused) {
-        snprintf(summary->denied_by, sizeof summary->denied_by, "%s",
-                 weir_answer_refuser(answer->standing.unknown).data);
-    }
-    summarise_standing(&answer->standing, summary);
 }

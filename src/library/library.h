@@ -78,24 +78,16 @@ uint64_t library_now(struct weir *weir, struct weir_lane *lane);
 /* `weir serve` may have begun to keep standing, or replaced its map. */
 void library_renew_standing(struct weir *weir, struct weir_lane *lane);
 
-/* Fills the summary of a finished decision; `lease` of `answer` is in summary->lease. */
-void library_summarise(const struct weir_decision *decision, struct weir_answer *answer,
-                       struct weir_answer_summary *summary);
+/* Decides a filled decision of the lane: a settlement takes several runs. */
+void library_decide(struct weir *weir, struct weir_lane *lane, struct weir_decision *decision);
 
-/* Counts a request that was decided. */
-static inline void library_count(const struct weir_lane *lane,
-                                 const struct weir_answer_summary *summary)
-{
-    if (lane->results && __builtin_expect(lane->standing.missing, 0))
-        weir_count(&lane->results->unknown, 1);
-    if (lane->results && __builtin_expect(summary->store_failed, 0))
-        weir_count(weir_edge_failed(lane->edge, lane->results), 1);
-    if (lane->results)
-        weir_count(&lane->results->counts[!summary->allowed        ? WEIR_EDGE_DENIED
-                                          : summary->delay_ns != 0 ? WEIR_EDGE_DELAYED
-                                                                   : WEIR_EDGE_ALLOWED],
-                   1);
-}
+/* A caller's struct of `size` bytes as this library declares it: what is given where the sizes
+ * agree, else a copy in `room`. NULL: it sets what this library does not know. */
+const void *library_sized(const void *given, size_t size, void *room, size_t room_size);
+
+/* The same of options, of which `given` may be NULL. */
+const struct weir_options *library_options(const struct weir_options *given, size_t size,
+                                           struct weir_options *room);
 
 /* Says one line; without somebody to say it to, on standard error. The callback may call libweir,
  * so no lane is taken then. */

@@ -14,7 +14,6 @@
 
 #include "core/bytes.h"
 #include "library/library.h"
-#include "rules/source.h"
 #include "table/file/access.h"
 
 /* The end of 2261: no sum of a time of the state and a wait passes 64 bits. */
@@ -301,19 +300,25 @@ static int open_all(struct weir *weir, const char *rules_file, const struct weir
     return err;
 }
 
-int weir_open(struct weir **weir, const char *rules_file, const struct weir_options *options,
-              struct weir_reason *reason)
+int weir_open_sized(struct weir **weir, const char *rules_file, const struct weir_options *options,
+                    size_t options_size, struct weir_reason *reason)
 {
-    static const struct weir_options defaults = {.state_file = NULL};
+    struct weir_options room;
     struct weir_reason unwanted;
     if (!reason)
         reason = &unwanted;
     reason->text[0] = '\0';
     *weir = NULL;
+    options = library_options(options, options_size, &room);
+    if (!options) {
+        snprintf(reason->text, sizeof reason->text,
+                 "weir_options: an option that this version of libweir does not know");
+        return WEIR_ERR_UNSUPPORTED;
+    }
     struct weir *w = aligned_alloc(128, (sizeof *w + 127) / 128 * 128);
     int err = WEIR_ERR_MEMORY;
     if (w)
-        err = open_all(w, rules_file, options ? options : &defaults, reason);
+        err = open_all(w, rules_file, options, reason);
     if (err < 0) {
         if (reason->text[0] == '\0')
             snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
@@ -325,7 +330,7 @@ int weir_open(struct weir **weir, const char *rules_file, const struct weir_opti
     weir_table_lease_owners(w->table, &w->owners);
     w->looked_at = w->table;
     w->tended = 0;
-    if (options && options->leases_end_with_process)
+    if (options->leases_end_with_process)
         library_end_dead(w, UINT64_MAX);
     err = weir_absence_watch(w);
     if (err < 0) {
@@ -442,73 +447,7 @@ int weir_reload(struct weir *weir, struct weir_reason *reason)
     return err;
 }
 
-/* --- Checking --------------------------------------------------------------------------------- */
-
-static int fill_request(struct weir_request *request, const struct weir_rules *rules,
-                        const struct weir_attribute_value *attributes, size_t count)
-{
-    weir_request_begin(request, rules, WEIR_FIELDS_NONE, (struct weir_room){NULL, 0});
-    weir_request_of_program(request);
-    for (size_t i = 0; i < count; i++) {
-        const char *value = attributes[i].value;
-        struct weir_bytes bytes = {value, value ? strlen(value) : 0};
-        weir_request_put_name(request, weir_bytes_of(attributes[i].name), bytes,
-                              WEIR_TRUST_CONFIGURATION);
-    }
-    return weir_request_end(request, NULL);
-}
-
-/* `key.data` == NULL: none. */
-static int check_in(struct weir *weir, struct weir_lane *lane,
-                    const struct weir_attribute_value *attributes, size_t count, uint64_t cost,
-                    struct weir_bytes key, struct weir_answer_summary *answer)
-{
-    struct weir_request request;
-    library_renew_standing(weir, lane);
-    int err = fill_request(&request, weir_engine_rules(lane->engine), attributes, count);
-    if (err < 0)
-        return err;
-    struct weir_answer told;
-    request.cost = cost;
-    struct weir_decision *decision = weir_engine_take(lane->engine); /* its only one */
-    err = weir_engine_apply_rules(lane->engine, decision, &request, NULL);
-    if (err == 0 && key.data)
-        err = weir_engine_apply_idempotency(lane->engine, decision, key, NULL);
-    if (err == 0) {
-        weir_engine_queue(lane->engine, decision);
-        weir_engine_run(lane->engine, library_now(weir, lane));
-        library_summarise(decision, &told, answer);
-        library_count(lane, answer);
-    }
-    weir_engine_release(lane->engine, decision);
-    return err;
-}
-
-static int check(struct weir *weir, const struct weir_attribute_value *attributes, size_t count,
-                 uint64_t cost, struct weir_bytes key, struct weir_answer_summary *answer)
-{
-    if (!library_is_ours(weir))
-        return WEIR_ERR_UNSUPPORTED;
-    struct weir_lane *lane = weir_engine_slots_enter(&weir->lanes);
-    int err = check_in(weir, lane, attributes, count, cost, key, answer);
-    library_leave(weir, lane, err == 0 && answer->store_failed);
-    return err;
-}
-
-int weir_check(struct weir *weir, const struct weir_attribute_value *attributes, size_t count,
-               uint64_t cost, struct weir_answer_summary *answer)
-{
-    return check(weir, attributes, count, cost, (struct weir_bytes){NULL, 0}, answer);
-}
-
-int weir_check_once(struct weir *weir, const struct weir_attribute_value *attributes, size_t count,
-                    uint64_t cost, const char *idempotency_key, struct weir_answer_summary *answer)
-{
-    struct weir_bytes key = {idempotency_key, strlen(idempotency_key)};
-    if (key.size == 0 || key.size > WEIR_IDEMPOTENCY_KEY_MAX)
-        return WEIR_ERR_RANGE;
-    return check(weir, attributes, count, cost, key, answer);
-}
+/* --- Leases ----------------------------------------------------------------------------------- */
 
 int weir_release(struct weir *weir, const struct weir_lease_token *lease)
 {

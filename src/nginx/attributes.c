@@ -78,7 +78,7 @@ static ngx_int_t add_configured(struct gathering *gathering, struct weir_ngx_wor
         ngx_str_t text;
         if (attribute->handle == WEIR_NGX_HANDLE_UNKNOWN) {
             attribute->handle = weir_attribute(worker->weir, (const char *)attribute->name.data);
-            if (attribute->handle >= 0 && !weir_attribute_read(worker->weir, attribute->handle))
+            if (attribute->handle >= 0 && !weir_attribute_is_read(worker->weir, attribute->handle))
                 attribute->handle = -1;
         }
         if (attribute->handle < 0)

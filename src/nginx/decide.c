@@ -104,6 +104,8 @@ static ngx_int_t ask(ngx_http_request_t *r, struct weir_ngx_request *request,
         .reserve_life_ns = SETTLE_LIFE_NS,
         .fields = worker->fields,
         .body = worker->body,
+        .limits = worker->limits,
+        .reservation = &worker->reservation,
     };
     if (weir_ngx_attributes(r, worker, location, &call) != NGX_OK ||
         read_cost(r, worker, location, &call.cost, err) != NGX_OK)
@@ -134,12 +136,12 @@ static ngx_int_t deny(ngx_http_request_t *r, struct weir_ngx_request *request)
 static ngx_int_t answer(ngx_http_request_t *r, struct weir_ngx_request *request)
 {
     struct weir_ngx_worker *worker = request->worker;
-    const struct weir_full_answer *told = &worker->answer;
-    request->verdict = !told->summary.allowed        ? WEIR_NGX_DENIED
-                       : told->summary.delay_ns != 0 ? WEIR_NGX_DELAYED
-                                                     : WEIR_NGX_ALLOWED;
+    const struct weir_answer_summary *told = &worker->answer;
+    request->verdict = !told->allowed        ? WEIR_NGX_DENIED
+                       : told->delay_ns != 0 ? WEIR_NGX_DELAYED
+                                             : WEIR_NGX_ALLOWED;
     weir_ngx_count(worker->conf, request->verdict, told);
-    if (told->summary.store_failed && !worker->state_fails) /* else the log has said it */
+    if (told->store_failed && !worker->state_fails) /* else the log has said it */
         weir_ngx_tell(worker->conf, r->connection->log,
                       "a process that shares the state is stopped, and has a part of it locked",
                       "on_store_error of the limits decides");

@@ -91,16 +91,16 @@ static struct weir_ngx_place *place_of(struct counters *counters, const char *na
 }
 
 void weir_ngx_count(const struct weir_ngx_main *conf, unsigned verdict,
-                    const struct weir_full_answer *answer)
+                    const struct weir_answer_summary *answer)
 {
     struct counters *counters = counters_of(conf);
     if (!counters)
         return;
     (void)ngx_atomic_fetch_add(&counters->verdicts[verdict], 1);
-    if (answer && answer->summary.store_failed)
+    if (answer && answer->store_failed)
         (void)ngx_atomic_fetch_add(&counters->store_failed, 1);
     for (unsigned i = 0; answer && i < answer->limit_count; i++) {
-        const struct weir_limit_answer *limit = &answer->limits[i];
+        const struct weir_limit_answer *limit = &conf->worker->limits[i];
         enum result result = limit->allowed ? ALLOWED : limit->shadow ? SHADOW_DENIED : DENIED;
         struct weir_ngx_place *place = place_of(counters, limit->name, &conf->worker->places[i]);
         (void)ngx_atomic_fetch_add(&place->counts[result], 1);

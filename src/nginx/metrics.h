@@ -18,7 +18,7 @@ ngx_int_t weir_ngx_metrics_add(ngx_conf_t *cf, struct weir_ngx_main *conf);
 
 /* One decision: `verdict` is one of enum weir_ngx_verdict; `answer` NULL: there was none. */
 void weir_ngx_count(const struct weir_ngx_main *conf, unsigned verdict,
-                    const struct weir_full_answer *answer);
+                    const struct weir_answer_summary *answer);
 
 /* A second of a worker that cannot use its state, or else the map of standing, or whose penalties
  * have no server that keeps them. */

@@ -138,20 +138,20 @@ static ngx_int_t copy_text(ngx_pool_t *pool, ngx_str_t *to, const char *from, si
 }
 
 /* The shortest life of its leases. */
-static ngx_msec_t life_of(const struct weir_full_answer *answer)
+static ngx_msec_t life_of(const struct weir_ngx_worker *worker)
 {
     uint64_t life_ns = WEIR_WINDOW_MAX_NS;
-    for (unsigned i = 0; i < answer->limit_count; i++)
-        if (answer->limits[i].algorithm == WEIR_CONCURRENCY &&
-            answer->limits[i].window_ns < life_ns && answer->limits[i].window_ns > 0)
-            life_ns = answer->limits[i].window_ns;
+    for (unsigned i = 0; i < worker->answer.limit_count; i++)
+        if (worker->limits[i].algorithm == WEIR_CONCURRENCY &&
+            worker->limits[i].window_ns < life_ns && worker->limits[i].window_ns > 0)
+            life_ns = worker->limits[i].window_ns;
     return (ngx_msec_t)(life_ns / 1000000);
 }
 
 static ngx_int_t keep_lease(ngx_http_request_t *r, struct weir_ngx_request *request,
-                            const struct weir_full_answer *answer)
+                            const struct weir_answer_summary *answer)
 {
-    const struct weir_lease_token *lease = &answer->summary.lease;
+    const struct weir_lease_token *lease = &answer->lease;
     size_t size = ngx_strlen(lease->text);
     if (size == 0)
         return NGX_OK;
@@ -161,47 +161,45 @@ static ngx_int_t keep_lease(ngx_http_request_t *r, struct weir_ngx_request *requ
         return NGX_ERROR;
     }
     ngx_memcpy(request->lease->text, lease->text, size + 1);
-    request->life_ms = life_of(answer);
+    request->life_ms = life_of(request->worker);
     request->renewed = ngx_current_msec;
     ngx_queue_insert_tail(&request->worker->leases, &request->leases);
     weir_ngx_worker_renews(request->worker, request->life_ms);
     return NGX_OK;
 }
 
-static ngx_int_t keep_reservation(ngx_http_request_t *r, struct weir_ngx_request *request,
-                                  const struct weir_full_answer *answer)
+static ngx_int_t keep_reservation(ngx_http_request_t *r, struct weir_ngx_request *request)
 {
-    if (answer->reservation.text[0] == '\0')
+    if (request->worker->reservation.text[0] == '\0')
         return NGX_OK;
     request->reservation = ngx_palloc(r->pool, sizeof *request->reservation);
     if (!request->reservation)
         return NGX_ERROR;
-    *request->reservation = answer->reservation;
+    *request->reservation = request->worker->reservation;
     return NGX_OK;
 }
 
 ngx_int_t weir_ngx_request_keep(ngx_http_request_t *r, struct weir_ngx_request *request,
-                                const struct weir_full_answer *answer)
+                                const struct weir_answer_summary *answer)
 {
-    const struct weir_answer_summary *summary = &answer->summary;
     request->decided = true;
-    request->action = summary->action;
-    request->remaining = summary->remaining;
-    request->retry_after_ns = summary->retry_after_ns;
-    request->delay_ns = summary->delay_ns;
-    if (keep_lease(r, request, answer) != NGX_OK || keep_reservation(r, request, answer) != NGX_OK)
+    request->action = answer->action;
+    request->remaining = answer->remaining;
+    request->retry_after_ns = answer->retry_after_ns;
+    request->delay_ns = answer->delay_ns;
+    if (keep_lease(r, request, answer) != NGX_OK || keep_reservation(r, request) != NGX_OK)
         return NGX_ERROR;
-    if (copy_text(r->pool, &request->standing, summary->standing, ngx_strlen(summary->standing)) !=
+    if (copy_text(r->pool, &request->standing, answer->standing, ngx_strlen(answer->standing)) !=
         NGX_OK)
         return NGX_ERROR;
     if (copy_text(r->pool, &request->class_name, answer->class_name,
                   ngx_strlen(answer->class_name)) != NGX_OK)
         return NGX_ERROR;
-    if (summary->allowed)
+    if (answer->allowed)
         return NGX_OK;
     request->status = (uint16_t)answer->status;
-    if (copy_text(r->pool, &request->denied_by, summary->denied_by,
-                  ngx_strlen(summary->denied_by)) != NGX_OK ||
+    if (copy_text(r->pool, &request->denied_by, answer->denied_by, ngx_strlen(answer->denied_by)) !=
+            NGX_OK ||
         copy_text(r->pool, &request->type, answer->type, ngx_strlen(answer->type)) != NGX_OK)
         return NGX_ERROR;
     return copy_text(r->pool, &request->body, request->worker->body, answer->body_size);

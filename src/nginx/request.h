@@ -50,7 +50,7 @@ struct weir_ngx_request *weir_ngx_request_of(ngx_http_request_t *r);
 
 /* Keeps what the answer says and the end of the request needs. Errors: NGX_ERROR (memory). */
 ngx_int_t weir_ngx_request_keep(ngx_http_request_t *r, struct weir_ngx_request *request,
-                                const struct weir_full_answer *answer);
+                                const struct weir_answer_summary *answer);
 
 /* The LOG phase. */
 ngx_int_t weir_ngx_request_log(ngx_http_request_t *r);

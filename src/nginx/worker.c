@@ -89,7 +89,7 @@ static void find_outcomes(struct weir_ngx_worker *worker)
 {
     ngx_memzero(worker->outcomes, sizeof worker->outcomes);
     for (unsigned status = 100; status <= 599; status++)
-        if (weir_rules_outcome(worker->weir, status))
+        if (weir_is_strike(worker->weir, status))
             worker->outcomes[(status - 100) / 8] |= (uint8_t)(1u << (status - 100) % 8);
 }
 
@@ -170,7 +170,7 @@ static void open_state(struct weir_ngx_worker *worker, ngx_log_t *log, uint64_t 
         weir_ngx_tell(conf, log, weir_error_text(WEIR_ERR_MEMORY), NULL);
         return;
     }
-    worker->refunds = weir_rules_refund(worker->weir);
+    worker->refunds = weir_gives_back(worker->weir);
     find_outcomes(worker);
     tell_good(conf, log);
     check(worker, log);

@@ -60,7 +60,9 @@ struct weir_ngx_worker {
     /* Where metrics count the first, second, ... limit of the last answer; NULL: not known. */
     struct weir_ngx_place *places[WEIR_LIMITS_MAX];
     struct weir_value values[WEIR_NGX_VALUES_MAX];
-    struct weir_full_answer answer; /* of the request at hand */
+    struct weir_answer_summary answer; /* of the request at hand */
+    struct weir_limit_answer limits[WEIR_LIMITS_MAX];
+    struct weir_reservation_token reservation;
     char fields[WEIR_FIELDS_MAX], body[WEIR_BODY_MAX];
 };
 

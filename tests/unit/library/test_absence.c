@@ -185,7 +185,8 @@ TEST_WITH(setup, teardown, "the state decides when it can be opened")
 
 TEST_WITH(setup, teardown, "leases and reservations end where they began")
 {
-    static struct weir_full_answer answer;
+    static struct weir_answer_summary answer;
+    static struct weir_reservation_token reservation;
     struct folder *folder = *state;
     struct weir *weir = open_in(folder, (struct weir_options){.leases_end_with_process = true});
     struct weir_answer_summary lease = ask(weir, "/jobs");
@@ -196,14 +197,17 @@ TEST_WITH(setup, teardown, "leases and reservations end where they began")
     expect(weir, "/jobs", true, true);
     const struct weir_value values[] = {{weir_attribute(weir, "path"), "/local", 6},
                                         {weir_attribute(weir, "client.ip"), "192.0.2.9", 9}};
-    const struct weir_call call = {
-        .values = values, .count = 2, .cost = 3, .reserve = WEIR_RESERVE_ALWAYS};
+    const struct weir_call call = {.values = values,
+                                   .count = 2,
+                                   .cost = 3,
+                                   .reserve = WEIR_RESERVE_ALWAYS,
+                                   .reservation = &reservation};
     assert_int_equal(weir_check_full(weir, &call, &answer), 0);
-    assert_true(answer.summary.allowed);
-    assert_int_equal(weir_settle(weir, &answer.reservation, 1), 0);
+    assert_true(answer.allowed);
+    assert_int_equal(weir_settle(weir, &reservation, 1), 0);
     make_folder(folder);
     wait_for_state(weir);
-    assert_int_not_equal(weir_settle(weir, &answer.reservation, 0), 0); /* of another state */
+    assert_int_not_equal(weir_settle(weir, &reservation, 0), 0); /* of another state */
     assert_int_not_equal(weir_release(weir, &lease.lease), 0);
     assert_int_equal(weir_tend(weir), 0);
     expect(weir, "/jobs", true, false);

@@ -86,11 +86,11 @@ static bool check(struct weir *weir, const char *ip)
 /* The same by the call that nginx makes. */
 static bool check_full(struct weir *weir, const char *ip, bool peek)
 {
-    static struct weir_full_answer answer;
+    static struct weir_answer_summary answer;
     const struct weir_value value = {weir_attribute(weir, "client.ip"), ip, strlen(ip)};
     const struct weir_call call = {.values = &value, .count = 1, .cost = 1, .peek = peek};
     assert_int_equal(weir_check_full(weir, &call, &answer), 0);
-    return answer.summary.allowed;
+    return answer.allowed;
 }
 
 /* --- What the file says ----------------------------------------------------------------------- */

@@ -22,7 +22,9 @@
 
 #define SECOND UINT64_C(1000000000)
 
-static struct weir_full_answer answer; /* 14 KiB */
+static struct weir_answer_summary answer;
+static struct weir_limit_answer limits[WEIR_LIMITS_MAX];
+static struct weir_reservation_token reservation;
 static char fields[WEIR_FIELDS_MAX], body[WEIR_BODY_MAX];
 
 /* Decides a request for `path`, at the end of which no NUL stands. */
@@ -36,6 +38,8 @@ static void ask(struct weir *weir, struct weir_call *call, const char *path)
                                         {weir_attribute(weir, "client.ip"), "192.0.2.1", 9}};
     call->values = values;
     call->count = 2;
+    call->limits = limits;
+    call->reservation = &reservation;
     assert_int_equal(weir_check_full(weir, call, &answer), 0);
 }
 
@@ -43,14 +47,14 @@ static void spend(struct weir *weir, const char *path, uint64_t cost)
 {
     struct weir_call call = {.cost = cost};
     ask(weir, &call, path);
-    assert_true(answer.summary.allowed);
+    assert_true(answer.allowed);
 }
 
 static uint64_t remaining(struct weir *weir, const char *path)
 {
     struct weir_call call = {.cost = 1, .peek = true};
     ask(weir, &call, path);
-    return answer.summary.remaining;
+    return answer.remaining;
 }
 
 /* --- Rules ------------------------------------------------------------------------------------ */
@@ -99,8 +103,8 @@ static void a_file_is_checked_without_making_a_state(void **state)
 
 static void rules_that_need_a_server_are_refused_with_the_reason(void **state)
 {
-    static const char limits[] = "limits: [ { name: a, key: [], rate: 1/h },"
-                                 " { name: b, key: [client.ip/64], rate: 1/h } ]\n";
+    static const char own_limits[] = "limits: [ { name: a, key: [], rate: 1/h },"
+                                     " { name: b, key: [client.ip/64], rate: 1/h } ]\n";
     static const char *const needs[][2] = {
         {"store: { redis: 'redis://127.0.0.1:1', on_store_error: open }\n", "`store`"},
         {"identities: { redis: 'redis://127.0.0.1:1' }\nidentify: [header.x-api-key]\n",
@@ -118,7 +122,7 @@ static void rules_that_need_a_server_are_refused_with_the_reason(void **state)
     char text[512];
     for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
         snprintf(text, sizeof text, "%s%s", needs[i][0],
-                 strstr(needs[i][0], "limits:") ? "" : limits);
+                 strstr(needs[i][0], "limits:") ? "" : own_limits);
         write_rules(place, text);
         int err = weir_rules_check_file(place->rules, NULL, NULL, &reason);
         if (err != WEIR_ERR_UNSUPPORTED)
@@ -142,28 +146,28 @@ static void handles_keep_their_meaning_when_the_rules_change(void **state)
     assert_true(tenant >= 0 && team >= 0 && tenant != team);
     assert_string_equal(weir_attribute_name(weir, tenant), "header.x-tenant");
     assert_null(weir_attribute_name(weir, 400));
-    assert_true(weir_attribute_read(weir, tenant));
-    assert_false(weir_attribute_read(weir, team));
+    assert_true(weir_attribute_is_read(weir, tenant));
+    assert_false(weir_attribute_is_read(weir, team));
     struct weir_value values[] = {{tenant, "acme", 4}, {team, "blue", 4}, {-1, "x", 1}};
-    struct weir_call call = {.values = values, .count = 3, .cost = 1};
+    struct weir_call call = {.values = values, .count = 3, .cost = 1, .limits = limits};
     assert_int_equal(weir_check_full(weir, &call, &answer), 0);
-    assert_true(answer.summary.allowed);
+    assert_true(answer.allowed);
     assert_int_equal(weir_check_full(weir, &call, &answer), 0);
-    assert_false(answer.summary.allowed);
+    assert_false(answer.allowed);
     values[0].size = 3; /* another tenant */
     assert_int_equal(weir_check_full(weir, &call, &answer), 0);
-    assert_true(answer.summary.allowed);
+    assert_true(answer.allowed);
 
     write_rules(place, "limits: [ { name: b, key: [zone, team], rate: 1/h } ]\n");
     assert_int_equal(weir_reload(weir, &reason), 0);
     assert_int_equal(weir_attribute(weir, "team"), team);
-    assert_true(weir_attribute_read(weir, team));
-    assert_false(weir_attribute_read(weir, tenant));
+    assert_true(weir_attribute_is_read(weir, team));
+    assert_false(weir_attribute_is_read(weir, tenant));
     values[0] = (struct weir_value){weir_attribute(weir, "zone"), "eu", 2};
     for (int i = 0; i < 2; i++) {
         assert_int_equal(weir_check_full(weir, &call, &answer), 0);
-        assert_int_equal(answer.summary.allowed, i == 0);
-        assert_string_equal(answer.limits[0].name, "b");
+        assert_int_equal(answer.allowed, i == 0);
+        assert_string_equal(limits[0].name, "b");
     }
     weir_close(weir);
 }
@@ -180,10 +184,10 @@ static void an_address_may_come_as_the_socket_has_it(void **state)
     assert_int_equal(inet_pton(AF_INET6, "::ffff:192.0.2.1", &in6.sin6_addr), 1);
     call.client = (const struct sockaddr *)&in4;
     assert_int_equal(weir_check_full(weir, &call, &answer), 0);
-    assert_int_equal(answer.summary.remaining, 1);
+    assert_int_equal(answer.remaining, 1);
     call.client = (const struct sockaddr *)&in6; /* the same address */
     assert_int_equal(weir_check_full(weir, &call, &answer), 0);
-    assert_int_equal(answer.summary.remaining, 0);
+    assert_int_equal(answer.remaining, 0);
     weir_close(weir);
 }
 
@@ -200,10 +204,10 @@ static void forward(struct weir *weir, const char *peer, const char *forwarded_f
     call.forwarded = forwarded;
     call.forwarded_size = forwarded ? strlen(forwarded) : 0;
     assert_int_equal(weir_check_full(weir, &call, &answer), 0);
-    uint64_t left = answer.summary.remaining;
+    uint64_t left = answer.remaining;
     value = (struct weir_value){client, expected, strlen(expected)};
     assert_int_equal(weir_check_full(weir, &peek, &answer), 0);
-    assert_int_equal(answer.summary.remaining, left);
+    assert_int_equal(answer.remaining, left);
     assert_true(left < 100);
 }
 
@@ -246,7 +250,7 @@ static void trusted_proxies_say_who_the_client_is(void **state)
     weir = open_weir(place, NULL);
     struct weir_call call = {.cost = 1, .forwarded_for = "192.0.2.6", .forwarded_for_size = 9};
     assert_int_equal(weir_check_full(weir, &call, &answer), 0);
-    assert_false(answer.summary.allowed); /* no address, and a Unix socket is not trusted */
+    assert_false(answer.allowed); /* no address, and a Unix socket is not trusted */
     weir_close(weir);
 }
 
@@ -266,20 +270,20 @@ static void an_answer_tells_each_limit(void **state)
     struct weir *weir = open_weir(place, NULL);
     ask(weir, &call, "/login");
     assert_int_equal(answer.limit_count, 2);
-    assert_string_equal(answer.limits[0].name, "all");
-    assert_int_equal(answer.limits[0].window_ns, 60 * SECOND);
-    assert_int_equal(answer.limits[0].report.remaining, 99);
-    assert_string_equal(answer.limits[1].name, "login");
-    assert_int_equal(answer.limits[1].algorithm, WEIR_GCRA);
-    assert_int_equal(answer.limits[1].warning, 50);
-    assert_int_equal(answer.limits[1].report.limit, 2);
+    assert_string_equal(limits[0].name, "all");
+    assert_int_equal(limits[0].window_ns, 60 * SECOND);
+    assert_int_equal(limits[0].report.remaining, 99);
+    assert_string_equal(limits[1].name, "login");
+    assert_int_equal(limits[1].algorithm, WEIR_GCRA);
+    assert_int_equal(limits[1].warning, 50);
+    assert_int_equal(limits[1].report.limit, 2);
     assert_int_equal(answer.status, 200);
     assert_int_equal(answer.fields_size, 0); /* none were asked for */
     ask(weir, &call, "/login");
     ask(weir, &call, "/login");
-    assert_false(answer.summary.allowed);
-    assert_true(answer.limits[0].allowed);
-    assert_false(answer.limits[1].allowed);
+    assert_false(answer.allowed);
+    assert_true(limits[0].allowed);
+    assert_false(limits[1].allowed);
     assert_int_equal(answer.status, 429);
     weir_close(weir);
 }
@@ -337,7 +341,7 @@ static void a_peek_charges_nothing(void **state)
         assert_int_equal(remaining(weir, "/"), 1);
     spend(weir, "/", 1);
     assert_int_equal(remaining(weir, "/"), 0);
-    assert_false(answer.summary.allowed);
+    assert_false(answer.allowed);
     weir_close(weir);
 }
 
@@ -348,9 +352,16 @@ static void a_call_out_of_range_is_refused(void **state)
     struct weir *weir = open_weir(place, NULL);
     const struct weir_call calls[] = {
         {.cost = 1, .idempotency_key = "", .idempotency_size = 0},
-        {.cost = 0, .reserve = WEIR_RESERVE_ALWAYS},
-        {.cost = 1, .reserve = WEIR_RESERVE_ALWAYS, .reserve_life_ns = SECOND - 1},
-        {.cost = 1, .reserve = WEIR_RESERVE_ALWAYS, .reserve_life_ns = 3601 * SECOND},
+        {.cost = 0, .reserve = WEIR_RESERVE_ALWAYS, .reservation = &reservation},
+        {.cost = 1, .reserve = WEIR_RESERVE_ALWAYS}, /* nowhere to write it to */
+        {.cost = 1,
+         .reserve = WEIR_RESERVE_ALWAYS,
+         .reserve_life_ns = SECOND - 1,
+         .reservation = &reservation},
+        {.cost = 1,
+         .reserve = WEIR_RESERVE_ALWAYS,
+         .reserve_life_ns = 3601 * SECOND,
+         .reservation = &reservation},
     };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         assert_int_equal(weir_check_full(weir, &calls[i], &answer), WEIR_ERR_RANGE);
@@ -364,8 +375,8 @@ static void reserve(struct weir *weir, const char *path, uint64_t cost)
 {
     struct weir_call call = {.cost = cost, .reserve = WEIR_RESERVE_ALWAYS};
     ask(weir, &call, path);
-    assert_true(answer.summary.allowed);
-    assert_int_not_equal(strlen(answer.reservation.text), 0);
+    assert_true(answer.allowed);
+    assert_int_not_equal(strlen(reservation.text), 0);
 }
 
 static void a_reservation_is_settled_by_its_true_cost(void **state)
@@ -374,14 +385,14 @@ static void a_reservation_is_settled_by_its_true_cost(void **state)
     write_rules(place, "limits: [ { name: a, key: [], rate: 10/h, algorithm: fixed_window } ]\n");
     struct weir *weir = open_weir(place, NULL);
     reserve(weir, "/", 4);
-    assert_int_equal(answer.summary.remaining, 6);
-    struct weir_reservation_token first = answer.reservation;
+    assert_int_equal(answer.remaining, 6);
+    struct weir_reservation_token first = reservation;
     assert_int_equal(weir_settle(weir, &first, 1), 0);
     assert_int_equal(remaining(weir, "/"), 9);
     assert_int_equal(weir_settle(weir, &first, 0), 0); /* once and no more */
     assert_int_equal(remaining(weir, "/"), 9);
     reserve(weir, "/", 1);
-    first = answer.reservation;
+    first = reservation;
     assert_int_equal(weir_settle(weir, &first, 5), 0);
     assert_int_equal(remaining(weir, "/"), 4);
     first.text[3] ^= 1;
@@ -394,19 +405,19 @@ static void a_report_gives_back_what_the_outcome_says(void **state)
     struct place *place = *state;
     write_rules(place, "limits: [ { name: a, key: [], rate: 10/h, algorithm: fixed_window } ]\n");
     struct weir *weir = open_weir(place, NULL);
-    assert_false(weir_rules_refund(weir));
+    assert_false(weir_gives_back(weir));
     weir_close(weir);
     write_rules(place, "limits:\n"
                        "  - { name: a, key: [], rate: 10/h, algorithm: fixed_window,"
                        " refund_on: [5xx], refund_cap: 100% }\n");
     weir = open_weir(place, NULL);
-    assert_true(weir_rules_refund(weir));
+    assert_true(weir_gives_back(weir));
     reserve(weir, "/", 1);
-    assert_int_equal(weir_report(weir, &answer.reservation, 99), WEIR_ERR_RANGE);
-    assert_int_equal(weir_report(weir, &answer.reservation, 200), 0);
+    assert_int_equal(weir_report(weir, &reservation, 99), WEIR_ERR_RANGE);
+    assert_int_equal(weir_report(weir, &reservation, 200), 0);
     assert_int_equal(remaining(weir, "/"), 9);
     reserve(weir, "/", 1);
-    assert_int_equal(weir_report(weir, &answer.reservation, 502), 0);
+    assert_int_equal(weir_report(weir, &reservation, 502), 0);
     assert_int_equal(remaining(weir, "/"), 9);
     weir_close(weir);
 }
@@ -421,9 +432,9 @@ static struct weir_reservation_token queue_up(struct weir *weir, uint64_t *delay
 {
     struct weir_call call = {.cost = 1, .reserve = WEIR_RESERVE_DELAYED};
     ask(weir, &call, "/");
-    assert_true(answer.summary.allowed);
-    *delay_ns = answer.summary.delay_ns;
-    return answer.reservation;
+    assert_true(answer.allowed);
+    *delay_ns = answer.delay_ns;
+    return reservation;
 }
 
 static void a_request_that_leaves_the_queue_gives_its_place_back_unless_one_is_behind(void **state)
@@ -439,21 +450,21 @@ static void a_request_that_leaves_the_queue_gives_its_place_back_unless_one_is_b
     assert_in_range(second_ns, 3599 * SECOND, 3600 * SECOND);
     struct weir_reservation_token third = queue_up(weir, &third_ns);
     assert_in_range(third_ns, 7199 * SECOND, 7200 * SECOND);
-    assert_int_equal(answer.limits[1].report.remaining, 97);
+    assert_int_equal(limits[1].report.remaining, 97);
 
     assert_int_equal(weir_cancel(weir, &second), 0); /* the third is behind it */
     struct weir_call look = {.cost = 1, .peek = true};
     ask(weir, &look, "/");
-    assert_in_range(answer.summary.delay_ns, 10799 * SECOND, 10800 * SECOND);
-    assert_int_equal(answer.limits[1].report.remaining, 98); /* what is no queue is given back */
+    assert_in_range(answer.delay_ns, 10799 * SECOND, 10800 * SECOND);
+    assert_int_equal(limits[1].report.remaining, 98); /* what is no queue is given back */
 
     assert_int_equal(weir_cancel(weir, &third), 0); /* it was the last */
     ask(weir, &look, "/");
-    assert_in_range(answer.summary.delay_ns, 7199 * SECOND, 7200 * SECOND);
-    assert_int_equal(answer.limits[1].report.remaining, 99);
+    assert_in_range(answer.delay_ns, 7199 * SECOND, 7200 * SECOND);
+    assert_int_equal(limits[1].report.remaining, 99);
     assert_int_equal(weir_cancel(weir, &third), 0); /* once */
     ask(weir, &look, "/");
-    assert_in_range(answer.summary.delay_ns, 7199 * SECOND, 7200 * SECOND);
+    assert_in_range(answer.delay_ns, 7199 * SECOND, 7200 * SECOND);
     weir_close(weir);
 }
 
@@ -474,7 +485,7 @@ static pid_t start_holder(const struct place *place, const struct weir_options *
         struct weir *weir;
         struct weir_call call = {.cost = 1};
         if (weir_open(&weir, place->rules, options, NULL) < 0 ||
-            weir_check_full(weir, &call, &answer) < 0 || !answer.summary.allowed ||
+            weir_check_full(weir, &call, &answer) < 0 || !answer.allowed ||
             write(ready[1], "r", 1) != 1)
             _exit(1);
         for (;;)
@@ -505,7 +516,7 @@ static void leases_of_a_process_that_dies_are_ended(void **state)
     pid_t first = start_holder(place, &options);
     struct weir *weir = open_weir(place, &options);
     spend(weir, "/", 1);
-    lease = answer.summary.lease;
+    lease = answer.lease;
     assert_int_equal(weir_tend(weir), 0);
     assert_int_equal(remaining(weir, "/"), 0);
     kill_holder(first);
@@ -559,11 +570,11 @@ static void a_lease_without_an_owner_outlives_its_process(void **state)
 static void a_renewed_lease_lives_on(void **state)
 {
     struct place *place = *state;
-    struct weir_report *report = &answer.limits[0].report;
+    struct weir_report *report = &limits[0].report;
     write_rules(place, jobs);
     struct weir *weir = open_weir(place, NULL);
     spend(weir, "/", 1);
-    struct weir_lease_token lease = answer.summary.lease;
+    struct weir_lease_token lease = answer.lease;
     assert_int_equal(remaining(weir, "/"), 1);
     uint64_t before_ns = report->reset_after_ns;
     assert_true(before_ns < 3600 * SECOND);
@@ -571,7 +582,7 @@ static void a_renewed_lease_lives_on(void **state)
     struct weir_call call = {.cost = 1, .peek = true};
     ask(weir, &call, "/");
     assert_true(report->reset_after_ns > 3599 * SECOND);
-    assert_int_equal(answer.summary.remaining, 1); /* one lease still, not two */
+    assert_int_equal(answer.remaining, 1); /* one lease still, not two */
     assert_int_equal(weir_release(weir, &lease), 0);
     assert_int_equal(weir_renew(weir, &lease), WEIR_ERR_NOT_FOUND);
     lease.text[0] = '?';

@@ -59,7 +59,8 @@ TEST_WITH(place_setup, place_teardown, "who lets requests pass by an old default
 TEST_WITH(place_setup, place_teardown, "a report of what was never reserved is an error")
 {
     static const char *const tokens[] = {"", "x", "r1.AAAA", "garbage garbage"};
-    static struct weir_full_answer answer;
+    static struct weir_answer_summary answer;
+    static struct weir_reservation_token reservation;
     struct place *place = *state;
     write_rules(place, "limits: [ { name: a, key: [], rate: 90/h, refund_on: 5xx } ]\n");
     struct weir *weir = open_weir(place, NULL);
@@ -69,12 +70,13 @@ TEST_WITH(place_setup, place_teardown, "a report of what was never reserved is a
         assert_int_equal(weir_report(weir, &token, 200), WEIR_ERR_SYNTAX);
         assert_int_equal(weir_report(weir, &token, 500), WEIR_ERR_SYNTAX);
     }
-    const struct weir_call call = {.cost = 1, .reserve = WEIR_RESERVE_ALWAYS};
+    const struct weir_call call = {
+        .cost = 1, .reserve = WEIR_RESERVE_ALWAYS, .reservation = &reservation};
     assert_int_equal(weir_check_full(weir, &call, &answer), 0);
-    assert_int_equal(weir_report(weir, &answer.reservation, 200), 0);
-    assert_int_equal(weir_report(weir, &answer.reservation, 503), 0);
+    assert_int_equal(weir_report(weir, &reservation, 200), 0);
+    assert_int_equal(weir_report(weir, &reservation, 503), 0);
     assert_int_equal(weir_check_full(weir, &call, &answer), 0);
-    assert_int_equal(answer.summary.remaining, 89); /* the first one was given back */
+    assert_int_equal(answer.remaining, 89); /* the first one was given back */
     weir_close(weir);
 }
 
@@ -122,7 +124,7 @@ TEST_WITH(place_setup, place_teardown, "what is deprecated is said when rules ar
 /* By each door of libweir: names as texts, and handles. */
 TEST_WITH(place_setup, place_teardown, "unknown names of requests are said once a minute")
 {
-    static struct weir_full_answer answer;
+    static struct weir_answer_summary answer;
     struct place *place = *state;
     struct said said = {0};
     const struct weir_options options = {.say = note, .say_context = &said};
@@ -145,7 +147,7 @@ TEST_WITH(place_setup, place_teardown, "unknown names of requests are said once 
 
 TEST_WITH(place_setup, place_teardown, "a strict file refuses unknown names of programs")
 {
-    static struct weir_full_answer answer;
+    static struct weir_answer_summary answer;
     struct place *place = *state;
     struct said said = {0};
     const struct weir_options options = {.say = note, .say_context = &said};

@@ -60,7 +60,8 @@ static struct {
     uint8_t *map;
     size_t bytes;
     int path, who;
-    struct weir_full_answer answer;
+    struct weir_answer_summary answer;
+    struct weir_reservation_token reservation;
 } world;
 
 static uint64_t draw(void)
@@ -109,7 +110,8 @@ static void decide(void)
     struct weir_call call = {.values = values,
                              .count = 2,
                              .cost = 1 + draw() % 2,
-                             .reserve = draw() % 4 == 0 ? WEIR_RESERVE_ALWAYS : WEIR_RESERVE_NEVER};
+                             .reserve = draw() % 4 == 0 ? WEIR_RESERVE_ALWAYS : WEIR_RESERVE_NEVER,
+                             .reservation = &world.reservation};
     /* Some keys come often, others fill the table. */
     values[1].size =
         (size_t)snprintf(who, sizeof who, "%u", (unsigned)(draw() % (draw() % 2 == 0 ? 40 : 9999)));
@@ -121,17 +123,17 @@ static void decide(void)
 
     if (weir_check_full(world.weir, &call, &world.answer) < 0)
         return;
-    if (world.answer.reservation.text[0] != '\0') {
+    if (world.reservation.text[0] != '\0') {
         if (draw() % 2 == 0)
-            (void)!weir_settle(world.weir, &world.answer.reservation, draw() % 3);
+            (void)!weir_settle(world.weir, &world.reservation, draw() % 3);
         else
-            (void)!weir_cancel(world.weir, &world.answer.reservation);
+            (void)!weir_cancel(world.weir, &world.reservation);
     }
-    if (world.answer.summary.lease.text[0] != '\0') {
+    if (world.answer.lease.text[0] != '\0') {
         if (draw() % 3 == 0)
-            (void)!weir_renew(world.weir, &world.answer.summary.lease);
+            (void)!weir_renew(world.weir, &world.answer.lease);
         if (draw() % 2 == 0)
-            (void)!weir_release(world.weir, &world.answer.summary.lease);
+            (void)!weir_release(world.weir, &world.answer.lease);
     }
 }
 

@@ -22,7 +22,7 @@
 
 static char folder[TEMPORARY_MAX], rules[TEMPORARY_MAX + 32], map_path[TEMPORARY_MAX + 32],
     state_path[TEMPORARY_MAX + 32];
-static struct weir_full_answer answer;
+static struct weir_answer_summary answer;
 
 static int setup(void **state)
 {
@@ -153,9 +153,9 @@ TEST_WITH(setup, teardown, "penalties without a server are said and counted")
     assert_int_equal(lost, 0);
     for (int i = 0; i < 5; i++) { /* limits hold; the third strike would move */
         ask(weir, "/none", NULL, 0);
-        assert_string_equal(answer.summary.denied_by, "none");
+        assert_string_equal(answer.denied_by, "none");
         ask(weir, "/a", NULL, 0);
-        assert_true(answer.summary.allowed);
+        assert_true(answer.allowed);
     }
     assert_int_equal(weir_penalties_check(weir, &lost, NULL), WEIR_ERR_UNSUPPORTED);
     assert_in_range(lost, 3, 5); /* of those that move nothing one a second is enough */
@@ -203,7 +203,7 @@ TEST_WITH(setup, teardown, "private memory has no server")
     assert_non_null(strstr(said.last, "need a state file"));
     for (int i = 0; i < 5; i++) {
         ask(weir, "/none", NULL, 0);
-        assert_false(answer.summary.allowed);
+        assert_false(answer.allowed);
     }
     assert_int_equal(weir_penalties_check(weir, &lost, &reason), WEIR_ERR_UNSUPPORTED);
     assert_int_not_equal(lost, 0);
@@ -306,8 +306,8 @@ TEST_WITH(setup, teardown, "outcomes are strikes of the penalties that name them
     struct weir_standing *map = create_map();
     struct weir_strike_ring *ring = keep();
     struct weir *weir = open_weir();
-    assert_true(weir_rules_outcome(weir, 401));
-    assert_false(weir_rules_outcome(weir, 403));
+    assert_true(weir_is_strike(weir, 401));
+    assert_false(weir_is_strike(weir, 403));
     for (int i = 0; i < 3; i++) {
         assert_int_equal(taken_from(ring).moves, 0);
         ask(weir, "/a", "secret", 403);
