@@ -101,36 +101,35 @@ struct weir_client_try {
 struct weir_client_options {
     const char *state_file; /* knowledge of limits that processes share; created if it is missing.
                                NULL: kept in memory */
-    uint32_t concurrency;   /* requests in flight to all hosts: 1..1000; 0: 64 */
+    const char *user_agent; /* NULL: "weir-client/VERSION" */
+    /* The most that is sent to a host, or to a scope of it, whatever its server says: "10/s",
+     * "600/min burst 20", "10/s, api.example.com=5/10s" (a rate for one host, and one for all
+     * others; at most 16). Processes share the count by a state file. NULL: as servers say. */
+    const char *rate;
+    uint32_t concurrency;      /* requests in flight to all hosts: 1..1000; 0: 64 */
     uint32_t host_concurrency; /* to one host: 1..1000; 0: 16 */
-    bool adaptive;             /* lower host_concurrency while latency grows (Gradient2) */
+    uint32_t queue_most;       /* requests that wait or are in flight; 0: 100,000 */
     uint32_t tries;            /* of one request: 1..1000; 0: 5 */
-    uint64_t time_ns;          /* for one request with all waits; 0: 60 s; WEIR_CLIENT_UNKNOWN: no
-                                  limit */
-    uint64_t try_ns;           /* for one try; 0: 30 s */
+    uint64_t time_ns;   /* for one request with all waits; 0: 60 s; WEIR_CLIENT_UNKNOWN: no limit */
+    uint64_t try_ns;    /* for one try; 0: 30 s */
+    uint64_t body_most; /* bytes of an answer's body; 0: 16 MiB, or no limit with on_body */
+    bool adaptive;      /* lower host_concurrency while latency grows (Gradient2) */
+    bool follow;        /* follow up to 10 redirects */
     enum weir_client_jitter jitter;
     uint64_t backoff_base_ns; /* 0: 100 ms */
     uint64_t backoff_cap_ns;  /* 0: 20 s */
-    uint64_t body_most;       /* bytes of an answer's body; 0: 16 MiB, or no limit with on_body */
-    uint32_t queue_most;      /* requests that wait or are in flight; 0: 100,000 */
-    bool follow;              /* follow up to 10 redirects */
-    const char *user_agent;   /* NULL: "weir-client/VERSION" */
+    double backoff_factor;    /* by which waits grow: 1 to 100; 0: 2 */
     uint64_t seed;            /* of jitter; 0: the system's random numbers */
-    void (*on_try)(void *context, const struct weir_client_try *one);
-    void *context; /* of on_try */
     /* Statuses that are retried besides those that always are, 400..599; 0: no more. */
     uint16_t retry_on[WEIR_CLIENT_RETRY_ON_MOST];
     /* Exactly these statuses are retried, instead of those that always are and of retry_on; broken
      * connections are, too. 0: no more; the first 0: not given. */
     uint16_t retry_statuses[WEIR_CLIENT_RETRY_ON_MOST];
-    double backoff_factor; /* by which waits grow: 1 to 100; 0: 2 */
-    /* The most that is sent to a host, or to a scope of it, whatever its server says: "10/s",
-     * "600/min burst 20", "10/s, api.example.com=5/10s" (a rate for one host, and one for all
-     * others; at most 16). Processes share the count by a state file. NULL: as servers say. */
-    const char *rate;
+    void (*on_try)(void *context, const struct weir_client_try *one);
+    void *context; /* of on_try */
 };
 
-/* What came of a request. The caller frees it by weir_client_answer_free. */
+/* What came of a request. New members come last. The caller frees it by weir_client_answer_free. */
 struct weir_client_answer {
     enum weir_client_outcome outcome;
     int status;     /* of the last try; 0: it had no answer */
@@ -153,7 +152,7 @@ struct weir_client_head {
 };
 
 /* One request. Zero is the default everywhere, except for the URL. Texts and the body are copied.
- */
+ * New members come last. */
 struct weir_client_request {
     const char *url;            /* http or https, at most 64 KiB */
     const char *method;         /* NULL: GET */
@@ -192,28 +191,20 @@ struct weir_client_request {
     uint64_t body_window;
 };
 
-/* Opens a client and starts its thread. The caller owns *client (NULL on errors). `options` may be
- * NULL. Errors: WEIR_ERR_RANGE (an option; see reason), WEIR_ERR_MEMORY, WEIR_ERR_IO and
- * WEIR_ERR_FORMAT (the state file; see reason). */
-int weir_client_open(struct weir_client **client, const struct weir_client_options *options,
-                     struct weir_reason *reason) __attribute__((warn_unused_result));
+/* See weir_client_open, _fetch and _submit below, which pass the sizes that a program was compiled
+ * with, as <weir/weir.h> says. */
+int weir_client_open_sized(struct weir_client **client, const struct weir_client_options *options,
+                           size_t options_size, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+int weir_client_fetch_sized(struct weir_client *client, const struct weir_client_request *request,
+                            size_t request_size, struct weir_client_answer *answer,
+                            size_t answer_size);
+int weir_client_submit_sized(struct weir_client *client, const struct weir_client_request *request,
+                             size_t request_size, uint64_t *id) __attribute__((warn_unused_result));
 
 /* Cancels what is left, waits for its callbacks, and frees the client. No other thread may be in a
  * call on it. NULL is ignored. */
 void weir_client_close(struct weir_client *client);
-
-/* Makes a request and waits for its outcome. Always fills *answer.
- * Returns 0 for WEIR_CLIENT_ANSWERED. Errors: WEIR_ERR_DEADLINE (TIMEOUT), WEIR_ERR_BUSY (LIMITED),
- * WEIR_ERR_IO (GAVE_UP), WEIR_ERR_UNSUPPORTED (REFUSED), WEIR_ERR_CANCELLED; those of
- * weir_client_submit. */
-int weir_client_fetch(struct weir_client *client, const struct weir_client_request *request,
-                      struct weir_client_answer *answer);
-
-/* Queues a request. on_done is called once, unless an error is returned. *id (may be NULL) names
- * the request for weir_client_cancel. Errors: WEIR_ERR_SYNTAX (the URL, the method or a header),
- * WEIR_ERR_MEMORY, WEIR_ERR_FULL (queue_most), WEIR_ERR_CANCELLED (the client is being closed). */
-int weir_client_submit(struct weir_client *client, const struct weir_client_request *request,
-                       uint64_t *id) __attribute__((warn_unused_result));
 
 /* Ends a request as WEIR_CLIENT_CANCELLED, soon. A request that has ended is ignored. */
 void weir_client_cancel(struct weir_client *client, uint64_t id);
@@ -240,5 +231,37 @@ int weir_client_known(struct weir_client *client, const char *url, const char *s
 const char *weir_client_outcome_text(enum weir_client_outcome outcome);
 
 #pragma GCC visibility pop
+
+/* Opens a client and starts its thread. The caller owns *client (NULL on errors). `options` may be
+ * NULL. Errors: WEIR_ERR_RANGE (an option; see reason), WEIR_ERR_UNSUPPORTED (an option that this
+ * version does not know), WEIR_ERR_MEMORY, WEIR_ERR_IO and WEIR_ERR_FORMAT (the state file; see
+ * reason). */
+__attribute__((warn_unused_result)) static inline int
+weir_client_open(struct weir_client **client, const struct weir_client_options *options,
+                 struct weir_reason *reason)
+{
+    return weir_client_open_sized(client, options, sizeof(struct weir_client_options), reason);
+}
+
+/* Makes a request and waits for its outcome. Always fills *answer.
+ * Returns 0 for WEIR_CLIENT_ANSWERED. Errors: WEIR_ERR_DEADLINE (TIMEOUT), WEIR_ERR_BUSY (LIMITED),
+ * WEIR_ERR_IO (GAVE_UP), WEIR_ERR_UNSUPPORTED (REFUSED), WEIR_ERR_CANCELLED; those of
+ * weir_client_submit. */
+static inline int weir_client_fetch(struct weir_client *client,
+                                    const struct weir_client_request *request,
+                                    struct weir_client_answer *answer)
+{
+    return weir_client_fetch_sized(client, request, sizeof *request, answer, sizeof *answer);
+}
+
+/* Queues a request. on_done is called once, unless an error is returned. *id (may be NULL) names
+ * the request for weir_client_cancel. Errors: WEIR_ERR_SYNTAX (the URL, the method or a header),
+ * WEIR_ERR_MEMORY, WEIR_ERR_FULL (queue_most), WEIR_ERR_CANCELLED (the client is being closed). */
+__attribute__((warn_unused_result)) static inline int
+weir_client_submit(struct weir_client *client, const struct weir_client_request *request,
+                   uint64_t *id)
+{
+    return weir_client_submit_sized(client, request, sizeof *request, id);
+}
 
 #endif

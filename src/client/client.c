@@ -18,6 +18,7 @@
 #include "client/queue.h"
 #include "client/retry.h"
 #include "client/transfer.h"
+#include "core/sized.h"
 
 #define MS_NS UINT64_C(1000000)
 #define S_NS UINT64_C(1000000000)
@@ -587,21 +588,24 @@ static void init_curl(void)
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-int weir_client_open(struct weir_client **out, const struct weir_client_options *options,
-                     struct weir_reason *reason)
+int weir_client_open_sized(struct weir_client **out, const struct weir_client_options *options,
+                           size_t options_size, struct weir_reason *reason)
 {
-    struct weir_client *client = calloc(1, sizeof *client);
-
+    struct weir_client_options none = {.state_file = NULL}, room;
     *out = NULL;
     reason->text[0] = '\0';
+    options = options ? weir_sized(options, options_size, &room, sizeof room) : &none;
+    if (!options)
+        return refuse(reason, WEIR_ERR_UNSUPPORTED,
+                      "an option that this version of libweir-client does not know");
+    struct weir_client *client = calloc(1, sizeof *client);
     if (!client)
         return refuse(reason, WEIR_ERR_MEMORY, weir_error_text(WEIR_ERR_MEMORY));
     pthread_once(&curl_once, init_curl);
     pthread_mutex_init(&client->mutex, NULL);
     client->submitted_end = &client->submitted;
     atomic_store(&client->expected, WEIR_CLIENT_UNKNOWN);
-    if (options)
-        client->options = *options;
+    client->options = *options;
     const char *state_file = client->options.state_file;
     client->options.state_file = NULL;
     int error = set_rates(client, reason);
@@ -698,14 +702,16 @@ static int submit(struct weir_client *client, const struct weir_client_request *
     return error;
 }
 
-int weir_client_submit(struct weir_client *client, const struct weir_client_request *request,
-                       uint64_t *id)
+int weir_client_submit_sized(struct weir_client *client, const struct weir_client_request *request,
+                             size_t request_size, uint64_t *id)
 {
-    return submit(client, request, NULL, id);
+    struct weir_client_request room;
+    request = weir_sized(request, request_size, &room, sizeof room);
+    return request ? submit(client, request, NULL, id) : WEIR_ERR_UNSUPPORTED;
 }
 
-int weir_client_fetch(struct weir_client *client, const struct weir_client_request *request,
-                      struct weir_client_answer *answer)
+static int fetch(struct weir_client *client, const struct weir_client_request *request,
+                 struct weir_client_answer *answer)
 {
     static const int errors[] = {0,           WEIR_ERR_BUSY,        WEIR_ERR_DEADLINE,
                                  WEIR_ERR_IO, WEIR_ERR_UNSUPPORTED, WEIR_ERR_CANCELLED};
@@ -724,6 +730,20 @@ int weir_client_fetch(struct weir_client *client, const struct weir_client_reque
     if (error < 0)
         return refuse(&answer->reason, error, weir_error_text(error));
     return errors[answer->outcome];
+}
+
+int weir_client_fetch_sized(struct weir_client *client, const struct weir_client_request *request,
+                            size_t request_size, struct weir_client_answer *answer,
+                            size_t answer_size)
+{
+    struct weir_client_request room;
+    struct weir_client_answer whole = {.outcome = WEIR_CLIENT_REFUSED};
+    int err = WEIR_ERR_UNSUPPORTED;
+    request = weir_sized(request, request_size, &room, sizeof room);
+    if (request)
+        err = fetch(client, request, &whole);
+    memcpy(answer, &whole, answer_size < sizeof whole ? answer_size : sizeof whole);
+    return err;
 }
 
 void weir_client_cancel(struct weir_client *client, uint64_t id)

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "core/bytes.h"
+#include "core/sized.h"
 #include "engine/http/denial.h"
 #include "engine/token/lease_token.h"
 #include "feature/reserve/engine/reservation.h"
@@ -474,7 +475,7 @@ __attribute__((noinline)) static int check_other(struct weir *weir, const struct
 {
     struct weir_call room;
     struct weir_answer_summary whole;
-    const struct asked asked = {.call = library_sized(given, sizes.call, &room, sizeof room)};
+    const struct asked asked = {.call = weir_sized(given, sizes.call, &room, sizeof room)};
     if (!asked.call)
         return WEIR_ERR_UNSUPPORTED;
     int err = check(weir, &asked, &whole, sizes.limit);
@@ -555,8 +556,8 @@ int weir_outcome_sized(struct weir *weir, const struct weir_call *given, unsigne
 {
     struct weir_call room;
     struct weir_request request;
-    const struct asked asked = {
-        .call = library_sized(given, read_sizes(sizes).call, &room, sizeof room)};
+    const struct asked asked = {.call =
+                                    weir_sized(given, read_sizes(sizes).call, &room, sizeof room)};
     if (status < WEIR_STATUS_MIN || status > WEIR_STATUS_MAX)
         return WEIR_ERR_RANGE;
     if (!asked.call || !library_is_ours(weir))

@@ -6,9 +6,9 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
+#include "core/sized.h"
 #include "feature/score/rules/score.h"
 #include "rules/unknown_names.h"
 
@@ -19,24 +19,11 @@
 /* --- Structs that may grow ---------------------------------------------------------------------
  */
 
-const void *library_sized(const void *given, size_t size, void *room, size_t room_size)
-{
-    const unsigned char *bytes = given;
-    if (size == room_size)
-        return given;
-    for (size_t i = room_size; i < size; i++)
-        if (bytes[i] != 0)
-            return NULL;
-    memset(room, 0, room_size);
-    memcpy(room, given, size < room_size ? size : room_size);
-    return room;
-}
-
 const struct weir_options *library_options(const struct weir_options *given, size_t size,
                                            struct weir_options *room)
 {
     static const struct weir_options defaults = {.state_file = NULL};
-    return given ? library_sized(given, size, room, sizeof *room) : &defaults;
+    return given ? weir_sized(given, size, room, sizeof *room) : &defaults;
 }
 
 /* --- Time ------------------------------------------------------------------------------------- */

@@ -81,11 +81,8 @@ void library_renew_standing(struct weir *weir, struct weir_lane *lane);
 /* Decides a filled decision of the lane: a settlement takes several runs. */
 void library_decide(struct weir *weir, struct weir_lane *lane, struct weir_decision *decision);
 
-/* A caller's struct of `size` bytes as this library declares it: what is given where the sizes
- * agree, else a copy in `room`. NULL: it sets what this library does not know. */
-const void *library_sized(const void *given, size_t size, void *room, size_t room_size);
-
-/* The same of options, of which `given` may be NULL. */
+/* Options of a program's size (core/sized.h), of which `given` may be NULL. NULL: it sets one that
+ * is not known. */
 const struct weir_options *library_options(const struct weir_options *given, size_t size,
                                            struct weir_options *room);
 

@@ -569,4 +569,38 @@ TEST("wrong requests and options are refused")
     weir_client_answer_free(NULL);
 }
 
+TEST("structs of programs with other headers are read and written by their size")
+{
+    struct {
+        struct weir_client_options options;
+        uint64_t more;
+    } newer = {.more = 1};
+    struct {
+        struct weir_client_request request;
+        uint64_t more;
+    } request = {.request = {.url = "ftp://x/"}, .more = 1};
+    struct weir_client_options older;
+    struct weir_client *client;
+    struct weir_client_answer answer;
+    struct weir_reason reason;
+    memset(&older, 0xa5, sizeof older); /* what is beyond is garbage */
+    memset(&older, 0, offsetof(struct weir_client_options, tries));
+    assert_int_equal(weir_client_open_sized(&client, &newer.options, sizeof newer, &reason),
+                     WEIR_ERR_UNSUPPORTED);
+    assert_null(client);
+    assert_int_equal(weir_client_open_sized(&client, &older,
+                                            offsetof(struct weir_client_options, tries), &reason),
+                     0);
+    assert_int_equal(weir_client_submit_sized(client, &request.request, sizeof request, NULL),
+                     WEIR_ERR_UNSUPPORTED);
+    request.more = 0;
+    memset(&answer, 0xa5, sizeof answer);
+    assert_int_equal(weir_client_fetch_sized(client, &request.request, sizeof request, &answer,
+                                             offsetof(struct weir_client_answer, tries)),
+                     WEIR_ERR_SYNTAX);
+    assert_int_equal(answer.outcome, WEIR_CLIENT_REFUSED);
+    assert_int_equal(answer.tries, 0xa5a5a5a5);
+    weir_client_close(client);
+}
+
 RUN_TESTS()
