@@ -11,7 +11,7 @@
  *   weir_check_full             one decision with everything that HTTP says of it: each limit, the
  *                               header fields and the body, as weir's own HTTP front writes them
  *   weir_check_many             several at once
- *   weir_lane_open              a lane for one thread, which enters it without an atomic
+ *   weir_lane_keep              a lane for one thread, which enters it without an atomic
  * instruction weir_settle, weir_report    the true cost, or the outcome, of a request that was
  * reserved weir_outcome                the outcome of any request, for penalties weir_cancel the
  * request did not happen: what it took is given back weir_renew, weir_tend       leases that live
@@ -243,10 +243,10 @@ struct weir_lane;
  * Errors: WEIR_ERR_BUSY (this thread has one), WEIR_ERR_FULL (all lanes are kept, or could not be
  * opened), WEIR_ERR_UNSUPPORTED (in a child; the kernel has no membarrier, or a filter of system
  * calls forbids it: check without a lane). */
-int weir_lane_open(struct weir_lane **lane, struct weir *weir) __attribute__((warn_unused_result));
+int weir_lane_keep(struct weir_lane **lane, struct weir *weir) __attribute__((warn_unused_result));
 
 /* Gives it back; by the thread that opened it, and before weir_close. NULL is ignored. */
-void weir_lane_close(struct weir_lane *lane);
+void weir_lane_give(struct weir_lane *lane);
 
 /* Whether some limit of the present rules gives back by outcome (`refund_on`), so that requests are
  * worth reserving for weir_report. */

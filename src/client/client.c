@@ -14,6 +14,7 @@
 #include "client/clock.h"
 #include "client/job.h"
 #include "client/knowledge.h"
+#include "client/options.h"
 #include "client/pace/own.h"
 #include "client/queue.h"
 #include "client/retry.h"
@@ -495,24 +496,6 @@ static int refuse(struct weir_reason *reason, int error, const char *text)
     return error;
 }
 
-static void set_default(uint32_t *value, uint32_t otherwise)
-{
-    *value = *value > 0 ? *value : otherwise;
-}
-
-static void set_default_ns(uint64_t *value, uint64_t otherwise)
-{
-    *value = *value > 0 ? *value : otherwise;
-}
-
-static bool are_statuses(const uint16_t statuses[WEIR_CLIENT_RETRY_ON_MOST])
-{
-    for (size_t i = 0; i < WEIR_CLIENT_RETRY_ON_MOST; i++)
-        if (statuses[i] != 0 && (statuses[i] < 400 || statuses[i] > 599))
-            return false;
-    return true;
-}
-
 static int set_rates(struct weir_client *client, struct weir_reason *reason)
 {
     const char *text = client->options.rate;
@@ -529,31 +512,9 @@ static int set_options(struct weir_client *client, struct weir_reason *reason)
 {
     struct weir_client_options *options = &client->options;
 
-    set_default(&options->concurrency, 64);
-    set_default(&options->host_concurrency, 16);
-    set_default(&options->tries, 5);
-    set_default(&options->queue_most, 100000);
-    set_default_ns(&options->time_ns, 60 * S_NS);
-    set_default_ns(&options->try_ns, 30 * S_NS);
-    set_default_ns(&options->backoff_base_ns, 100 * MS_NS);
-    set_default_ns(&options->backoff_cap_ns, 20 * S_NS);
-    if (options->backoff_factor == 0)
-        options->backoff_factor = 2;
-    if (options->concurrency > WEIR_LANE_MOST || options->host_concurrency > WEIR_LANE_MOST)
-        return refuse(reason, WEIR_ERR_RANGE, "concurrency: 1 to 1000");
-    if (options->tries > 1000)
-        return refuse(reason, WEIR_ERR_RANGE, "tries: 1 to 1000");
-    if (options->backoff_base_ns > options->backoff_cap_ns || options->backoff_cap_ns > UINT64_C(1)
-                                                                                            << 62)
-        return refuse(reason, WEIR_ERR_RANGE, "backoff: the base is at most the cap");
-    if (!(options->backoff_factor >= 1 && options->backoff_factor <= 100))
-        return refuse(reason, WEIR_ERR_RANGE, "backoff: the factor is 1 to 100");
-    if (!are_statuses(options->retry_on))
-        return refuse(reason, WEIR_ERR_RANGE, "retry_on: statuses of 400 to 599");
-    if (!are_statuses(options->retry_statuses))
-        return refuse(reason, WEIR_ERR_RANGE, "retry_statuses: statuses of 400 to 599");
-    if ((unsigned)options->jitter > WEIR_CLIENT_JITTER_NONE)
-        return refuse(reason, WEIR_ERR_RANGE, "jitter: no such kind");
+    int error = weir_client_options_settle(options, reason);
+    if (error < 0)
+        return error;
     client->backoff = (struct weir_backoff_spec){options->jitter, options->backoff_base_ns,
                                                  options->backoff_cap_ns, options->backoff_factor};
     client->user_agent =

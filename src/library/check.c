@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see include/weir/embed.h: the one way of a request through the library. */
-#include <weir/embed.h>
+/* see check.h */
+#include "library/check.h"
 
 #include <limits.h>
 #include <netinet/in.h>
@@ -8,12 +8,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <weir/embed.h>
+
 #include "core/bytes.h"
 #include "core/sized.h"
 #include "engine/http/denial.h"
 #include "engine/token/lease_token.h"
 #include "feature/reserve/engine/reservation.h"
-#include "library/library.h"
 #include "rules/source.h"
 #include "wire/http/forwarded.h"
 #include "wire/http/ratelimit_headers.h"

@@ -16,6 +16,7 @@
 #include "feature/penalties/rules/penalty.h"
 #include "feature/reserve/engine/reservation.h"
 #include "feature/standing/standing.h"
+#include "library/check.h"
 #include "library/library.h"
 #include "rules/known_names.h"
 #include "rules/source.h"
@@ -269,14 +270,14 @@ bool weir_attribute_is_read(const struct weir *weir, int attribute)
     return read;
 }
 
-int weir_lane_open(struct weir_lane **lane, struct weir *weir)
+int weir_lane_keep(struct weir_lane **lane, struct weir *weir)
 {
     *lane = NULL;
     return library_is_ours(weir) ? weir_engine_slots_keep(&weir->lanes, lane)
                                  : WEIR_ERR_UNSUPPORTED;
 }
 
-void weir_lane_close(struct weir_lane *lane)
+void weir_lane_give(struct weir_lane *lane)
 {
     if (lane)
         weir_engine_slots_give(lane);

@@ -12,7 +12,7 @@
  * Threads: internally locked. When all lanes are taken (more threads in calls than lanes, which
  * needs threads that lost their processor inside one) the caller yields until one is free.
  *
- * A thread may keep a lane (weir_lane_open). It then enters with a store and a load, no locked
+ * A thread may keep a lane (weir_lane_keep). It then enters with a store and a load, no locked
  * instruction; whoever else wants that lane (another thread that finds no other, new rules) pays
  * for both: it takes the lane's state away, lets the kernel order the owner's memory accesses
  * (membarrier), and waits until the owner is out. This is Dekker's mutual exclusion with the fence
@@ -112,7 +112,7 @@ void weir_engine_slots_set_front(struct weir_engine_slots *lanes, enum weir_edge
 struct weir_lane *weir_engine_slots_enter(struct weir_engine_slots *lanes);
 void weir_engine_slots_leave(struct weir_lane *lane);
 
-/* Gives a lane to the calling thread: see weir_lane_open. */
+/* Gives a lane to the calling thread: see weir_lane_keep. */
 int weir_engine_slots_keep(struct weir_engine_slots *lanes, struct weir_lane **lane)
     __attribute__((warn_unused_result));
 /* By the same thread. */

@@ -78,9 +78,6 @@ uint64_t library_now(struct weir *weir, struct weir_lane *lane);
 /* `weir serve` may have begun to keep standing, or replaced its map. */
 void library_renew_standing(struct weir *weir, struct weir_lane *lane);
 
-/* Decides a filled decision of the lane: a settlement takes several runs. */
-void library_decide(struct weir *weir, struct weir_lane *lane, struct weir_decision *decision);
-
 /* Options of a program's size (core/sized.h), of which `given` may be NULL. NULL: it sets one that
  * is not known. */
 const struct weir_options *library_options(const struct weir_options *given, size_t size,

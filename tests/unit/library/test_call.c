@@ -120,8 +120,8 @@ TEST_WITH(place_setup, place_teardown, "a thread keeps one lane of as many as th
     struct weir_lane *lane, *second;
     struct weir_answer_summary answer;
     struct weir *weir = open_rules(place, 1);
-    assert_int_equal(weir_lane_open(&lane, weir), 0);
-    assert_int_equal(weir_lane_open(&second, weir), WEIR_ERR_BUSY);
+    assert_int_equal(weir_lane_keep(&lane, weir), 0);
+    assert_int_equal(weir_lane_keep(&second, weir), WEIR_ERR_BUSY);
     assert_null(second);
     for (int i = 0; i < 10; i++) {
         assert_int_equal(weir_check(weir, NULL, 0, 1, &answer), 0);
@@ -130,10 +130,10 @@ TEST_WITH(place_setup, place_teardown, "a thread keeps one lane of as many as th
     assert_int_equal(weir_reload(weir, NULL), 0); /* which needs the lane, too */
     assert_int_equal(weir_check(weir, NULL, 0, 1, &answer), 0);
     assert_false(answer.allowed);
-    weir_lane_close(lane);
-    assert_int_equal(weir_lane_open(&lane, weir), 0);
-    weir_lane_close(lane);
-    weir_lane_close(NULL);
+    weir_lane_give(lane);
+    assert_int_equal(weir_lane_keep(&lane, weir), 0);
+    weir_lane_give(lane);
+    weir_lane_give(NULL);
     weir_close(weir);
 }
 
@@ -146,7 +146,7 @@ TEST_WITH(place_setup, place_teardown, "a child of the process gets no lane")
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0)
-        _exit(weir_lane_open(&lane, weir) == WEIR_ERR_UNSUPPORTED && !lane ? 0 : 1);
+        _exit(weir_lane_keep(&lane, weir) == WEIR_ERR_UNSUPPORTED && !lane ? 0 : 1);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     weir_close(weir);
@@ -166,7 +166,7 @@ static void *check_again_and_again(void *context)
     struct work *work = context;
     struct weir_lane *lane;
     struct weir_answer_summary answer;
-    int err = weir_lane_open(&lane, work->weir);
+    int err = weir_lane_keep(&lane, work->weir);
     if (err == WEIR_ERR_FULL)
         atomic_fetch_add(&work->full, 1);
     else if (err < 0)
@@ -176,7 +176,7 @@ static void *check_again_and_again(void *context)
             atomic_fetch_add(&work->failed, 1);
         else
             atomic_fetch_add(&work->admitted, answer.allowed);
-    weir_lane_close(lane);
+    weir_lane_give(lane);
     return NULL;
 }
 
