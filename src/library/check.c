@@ -36,7 +36,7 @@ struct asked {
     size_t named_count;
 };
 
-/* Where one decision is told. */
+/* Where the answer of one decision goes. */
 struct telling {
     const struct weir_call *call;
     struct weir_answer_summary *answer;

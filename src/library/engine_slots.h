@@ -13,10 +13,10 @@
  * needs threads that lost their processor inside one) the caller yields until one is free.
  *
  * A thread may keep a lane (weir_lane_keep). It then enters with a store and a load, no locked
- * instruction; whoever else wants that lane (another thread that finds no other, new rules) pays
- * for both: it takes the lane's state away, lets the kernel order the owner's memory accesses
- * (membarrier), and waits until the owner is out. This is Dekker's mutual exclusion with the fence
- * on one side, as in biased locks and liburcu ("sys_membarrier", 2015).
+ * instruction; every other thread that wants that lane (another thread that finds no other, new
+ * rules) pays for both: it takes the lane's state away, lets the kernel order the owner's memory
+ * accesses (membarrier), and waits until the owner is out. This is Dekker's mutual exclusion with
+ * the fence on one side, as in biased locks and liburcu ("sys_membarrier", 2015).
  *
  *   owner:  busy = 1; [compiler only]; state == KEPT ? in : (busy = 0, try again)
  *   other:  KEPT -> TAKEN; membarrier; wait for busy == 0; in
