@@ -5,8 +5,9 @@ import { ask, poll, query } from "./api.js";
 import { h, say, setRows, table } from "./dom.js";
 import { count, dateTime } from "./format.js";
 import { keyLink, splitSubject } from "./names.js";
+import { PAGE, Pager } from "./pager.js";
+import { StandingLists } from "./standing_lists.js";
 
-const PAGE = 100;
 const LEVELS = ["suspended", "revoked", "throttled", "challenged", "warned", "trusted", "good"];
 const TERMS = [["600000", "10 minutes"], ["3600000", "an hour"], ["86400000", "a day"], ["604800000", "a week"], ["", "until it is cleared"]];
 
@@ -50,14 +51,15 @@ export class Standing {
       { title: "by", left: true }, { title: "ends", left: true }, ""], "standing");
     this.history = table("Changes", [{ title: "time", left: true }, { title: "who", left: true }, { title: "level", left: true },
       { title: "reason", left: true }, { title: "by", left: true }], "standing-history");
-    this.at = { entries: 0, changes: 0 };
-    this.pagers = { entries: this.makePager("entries", "standing"), changes: this.makePager("changes", "standing-history") };
+    this.lists = new StandingLists(signal);
+    this.pagers = { entries: new Pager("standing", () => this.again()), changes: new Pager("standing-history", () => this.again()) };
     this.result = h("p", { role: "status", id: "standing-result" });
     this.question = h("div");
     main.replaceChildren(
       h("section", { class: "panel" }, h("h2", null, "Set"), ...[this.live.may.may_change ? this.makeForm(of)
         : h("p", { class: "muted" }, "This dashboard is read-only: changes need ", h("code", null, "server.admin.token"), " or a Unix socket.")].flat(), this.question, this.result),
       h("section", { class: "panel" }, h("h2", null, "In force, set by operators and penalties"), this.makeFilters(), this.table.element, this.pagers.entries.element),
+      this.lists.element,
       h("section", { class: "panel" }, h("h2", null, "Changes"), this.history.element, this.pagers.changes.element));
     this.again = poll(() => this.load(), 5, signal, this.live.problem);
   }
@@ -65,26 +67,10 @@ export class Standing {
   // What the tables show: of one kind, of one level, and which page.
   makeFilters() {
     const choose = (id, label, values) => h("label", null, label, h("select", { id, onchange: () => {
-      this.at = { entries: 0, changes: 0 };
+      for (const pager of Object.values(this.pagers)) pager.begin();
       this.again();
     } }, h("option", { value: "" }, "any"), values.map((value) => h("option", null, value))));
     return h("div", { class: "row" }, choose("standing-kind", "Kind ", this.live.may.standing.map((name) => name.split("/")[0])), choose("standing-level", "Level ", LEVELS));
-  }
-
-  makePager(what, id) {
-    const turn = (by) => () => {
-      this.at[what] = Math.max(0, this.at[what] + by * PAGE);
-      this.again();
-    };
-    const place = h("span", { class: "muted", role: "status", id: `${id}-place` });
-    const before = h("button", { type: "button", id: `${id}-before`, onclick: turn(-1) }, "Previous");
-    const after = h("button", { type: "button", id: `${id}-after`, onclick: turn(1) }, "Next");
-    return { element: h("div", { class: "row" }, before, after, place), show: (count) => {
-      const from = this.at[what];
-      before.disabled = from === 0;
-      after.disabled = count <= PAGE;
-      place.textContent = count > 0 && (from > 0 || count > PAGE) ? `${from + 1} to ${from + Math.min(count, PAGE)}` : "";
-    } };
   }
 
   makeForm(of) {
@@ -193,12 +179,12 @@ export class Standing {
   async load() {
     let found;
     let changes;
+    await this.lists.load();
     try {
       const value = (id) => document.getElementById(id).value;
-      const page = (what) => ({ count: PAGE + 1, skip: this.at[what] }); // one more says whether there is another page
       [found, changes] = await Promise.all([
-        ask(query("/v1/standing", { kind: value("standing-kind"), level: value("standing-level"), ...page("entries") }), { signal: this.signal }),
-        ask(query("/v1/standing/history", page("changes")), { signal: this.signal })]);
+        ask(query("/v1/standing", { kind: value("standing-kind"), level: value("standing-level"), ...this.pagers.entries.ask }), { signal: this.signal }),
+        ask(query("/v1/standing/history", this.pagers.changes.ask), { signal: this.signal })]);
     } catch (error) {
       if (error.status !== 503) throw error;
       setRows(this.table.body, [], error.message, 6);

@@ -200,6 +200,11 @@ int weir_standing_set_network(struct weir_standing *standing, const struct weir_
     __attribute__((warn_unused_result));
 bool weir_standing_clear_network(struct weir_standing *standing, const struct weir_cidr *network,
                                  enum weir_standing_origin origin);
+/* Whether there is an entry of one origin; of lists, of those in force. */
+bool weir_standing_has(struct weir_standing *standing, const uint64_t id[2],
+                       enum weir_standing_origin origin);
+bool weir_standing_has_network(struct weir_standing *standing, const struct weir_cidr *network,
+                               enum weir_standing_origin origin);
 
 /* Replaces all entries of lists: between the two, set them anew; readers see the old ones until
  * end_lists and the new ones from then on, at one instant. cancel_lists forgets the new ones. */

@@ -417,6 +417,29 @@ bool weir_standing_clear_network(struct weir_standing *standing, const struct we
     return network_value(network, id, &shape) && clear(standing, id, shape, origin);
 }
 
+static bool has(struct weir_standing *map, const uint64_t id[2], uint8_t shape,
+                enum weir_standing_origin origin)
+{
+    struct place place = place_of(map, id, shape);
+
+    return find_record(map, &place, (uint8_t)origin, lists_bit(map)) != 0;
+}
+
+bool weir_standing_has(struct weir_standing *standing, const uint64_t id[2],
+                       enum weir_standing_origin origin)
+{
+    return has(standing, id, STANDING_EXACT, origin);
+}
+
+bool weir_standing_has_network(struct weir_standing *standing, const struct weir_cidr *network,
+                               enum weir_standing_origin origin)
+{
+    uint64_t id[2];
+    uint8_t shape;
+
+    return network_value(network, id, &shape) && has(standing, id, shape, origin);
+}
+
 /* Removes what counts only for generations of lists with that bit. */
 static void drop_lists(struct weir_standing *map, uint8_t bit)
 {

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first line of the dashboard in a real Chromium: what is wrong, in the title and the icon, and where
-it leads. And the view of standing, by pages."""
+it leads."""
 
 import pytest
 
 from browser.chromium import needs_chromium, set_screen, take_screenshot
-from browser.dashboard import SHOTS, Dashboard, log_in, press, start, traffic
+from browser.dashboard import SHOTS, Dashboard, log_in, start, traffic
 
 pytestmark = [needs_chromium, pytest.mark.usefixtures("clean")]
 
@@ -71,26 +71,3 @@ def test_a_scale_and_a_ban_in_force_are_said_in_amber(tmp_path, browser):
         assert page.run("return document.documentElement.scrollWidth <= innerWidth")
         take_screenshot(browser, SHOTS / "trouble-amber-phone.png")
         set_screen(browser, 1280, 900)
-
-
-def test_standing_is_shown_by_pages_and_filtered_by_the_server(tmp_path, browser):
-    parts = {"standing": {"by": ["user", "client.ip"], "file": str(tmp_path / "standing.db")}}
-    with start(browser, tmp_path, admin={"token": "s3cret"}, **parts) as weir:
-        with weir.admin() as client:
-            for i in range(130):
-                level = "warned" if i < 5 else "throttled"
-                body = f'{{"kind": "user", "value": "user{i:03}", "level": "{level}"}}'
-                assert client.request("PUT", "/v1/standing", body=body.encode()).status == 200
-        page = Dashboard(browser, weir).open("#standing")
-        log_in(page)
-        page.see(lambda: len(page.rows("standing")) == 100, "the first page")
-        first = {row[0] for row in page.rows("standing")}
-        press(page, "standing-after")
-        page.see(lambda: len(page.rows("standing")) == 30, "the second page")
-        second = {row[0] for row in page.rows("standing")}
-        assert len(first | second) == 130 and page.text("standing-place") == "101 to 130"
-        assert not page.find("standing-after").is_enabled()
-        page.run("const level = document.getElementById('standing-level'); level.value = 'warned';"
-                 "level.dispatchEvent(new Event('change'))")
-        page.see(lambda: len(page.rows("standing")) == 5, "those of one level")
-        take_screenshot(browser, SHOTS / "standing-filtered.png")

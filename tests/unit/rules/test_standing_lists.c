@@ -187,4 +187,39 @@ TEST("the first value without room is named")
     weir_standing_close(map);
 }
 
+/* All end never, so each of the last ones takes the place of one before it. */
+TEST("values that had to go for others of the lists are lost, and counted by file")
+{
+    struct weir_standing *map = map_of(WEIR_STANDING_ENTRIES_MIN);
+    struct weir_standing_settings settings;
+    struct weir_standing_lists *lists;
+    struct weir_reason reason = {{0}};
+    FILE *file = open_list("users");
+    for (unsigned i = 0; i < WEIR_STANDING_ENTRIES_MIN + 3; i++)
+        fprintf(file, "user%u\n", i);
+    assert_int_equal(fclose(file), 0);
+    write_list("networks", "192.0.2.0/24\n");
+    settings_of(&settings);
+    settings.lists[1].level = WEIR_STANDING_WARNED;
+    assert_int_equal(weir_standing_lists_read(&lists, &settings, &reason), 0);
+    struct weir_standing_lost lost = weir_standing_lists_set(lists, map, 1);
+    const struct weir_list_file *networks = weir_standing_lists_file(lists, 0);
+    const struct weir_list_file *users_file = weir_standing_lists_file(lists, 1);
+    assert_int_equal(networks->entries, 1);
+    assert_int_equal(users_file->entries, WEIR_STANDING_ENTRIES_MIN + 3);
+    assert_int_equal(lost.count, 4);
+    assert_int_equal(networks->lost + users_file->lost, lost.count);
+    uint64_t there = 0;
+    char name[16];
+    for (unsigned i = 0; i < WEIR_STANDING_ENTRIES_MIN + 3; i++) {
+        snprintf(name, sizeof name, "user%u", i);
+        there += level_of_user(map, name) == WEIR_STANDING_WARNED;
+    }
+    assert_int_equal(there, users_file->entries - users_file->lost);
+    weir_standing_lists_free(lists);
+    assert_int_equal(weir_standing_fill_lists(map, &settings, 2, &reason), WEIR_ERR_FULL);
+    assert_non_null(strstr(reason.text, "no room for this entry and 3 more"));
+    weir_standing_close(map);
+}
+
 RUN_TESTS_WITH(in_a_folder, remove_folder)

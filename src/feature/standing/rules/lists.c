@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/text/reason.h"
@@ -25,6 +26,7 @@ struct weir_standing_lists {
     size_t count, room;
     char *texts;
     size_t texts_size, texts_room;
+    struct weir_list_file files[WEIR_STANDING_LISTS_MAX];
 };
 
 /* --- Reading ---------------------------------------------------------------------------------- */
@@ -90,6 +92,25 @@ int weir_list_read(const struct weir_standing_kind *kind, const char *path,
     return err;
 }
 
+bool weir_list_file_look(const char *path, struct weir_list_file *file)
+{
+    struct stat stat_;
+    if (stat(path, &stat_) < 0)
+        return false;
+    file->device = stat_.st_dev;
+    file->node = stat_.st_ino;
+    file->size_bytes = (uint64_t)stat_.st_size;
+    file->changed_ns =
+        (uint64_t)stat_.st_mtim.tv_sec * 1000000000 + (uint64_t)stat_.st_mtim.tv_nsec;
+    return true;
+}
+
+bool weir_list_file_same(const struct weir_list_file *a, const struct weir_list_file *b)
+{
+    return a->device == b->device && a->node == b->node && a->size_bytes == b->size_bytes &&
+           a->changed_ns == b->changed_ns;
+}
+
 static int take_item(void *context, const struct weir_list_item *item, struct weir_reason *reason)
 {
     struct weir_standing_lists *lists = context;
@@ -111,6 +132,7 @@ static int take_item(void *context, const struct weir_list_item *item, struct we
         memcpy(lists->texts + lists->texts_size, item->value.data, size);
     lists->texts_size += size;
     lists->count++;
+    lists->files[lists->list].entries++;
     return 0;
 }
 
@@ -124,6 +146,8 @@ int weir_standing_lists_read(struct weir_standing_lists **out,
         const struct weir_standing_list *list = &settings->lists[i];
         lists->settings = settings;
         lists->list = i;
+        /* Before it is read: one that changes meanwhile differs from this look. */
+        (void)weir_list_file_look(list->path, &lists->files[i]);
         err = weir_list_read(&settings->kinds[list->kind], list->path, take_item, lists, reason);
     }
     if (err < 0) {
@@ -143,7 +167,21 @@ void weir_standing_lists_free(struct weir_standing_lists *lists)
     free(lists);
 }
 
+const struct weir_list_file *weir_standing_lists_file(const struct weir_standing_lists *lists,
+                                                      size_t index)
+{
+    return &lists->files[index];
+}
+
 /* --- Setting ---------------------------------------------------------------------------------- */
+
+static void item_id(const struct weir_standing_lists *lists, const struct listed *item,
+                    const struct weir_standing *map, uint64_t id[2])
+{
+    uint16_t kind = lists->settings->lists[item->list].kind;
+    weir_standing_id(map, lists->settings->kinds[kind].name,
+                     (struct weir_bytes){lists->texts + item->value, item->size}, id);
+}
 
 static int set_item(const struct weir_standing_lists *lists, const struct listed *item,
                     struct weir_standing *map, uint64_t now_ns)
@@ -159,27 +197,52 @@ static int set_item(const struct weir_standing_lists *lists, const struct listed
         memcpy(entry.reason, list->reason.data, list->reason.size);
     if (item->network.address.family != 0)
         return weir_standing_set_network(map, &item->network, &entry);
-    weir_standing_id(map, lists->settings->kinds[list->kind].name,
-                     (struct weir_bytes){lists->texts + item->value, item->size}, id);
+    item_id(lists, item, map, id);
     return weir_standing_set(map, id, &entry);
 }
 
-struct weir_standing_lost weir_standing_lists_set(const struct weir_standing_lists *lists,
-                                                  struct weir_standing *map, uint64_t now_ns)
+static bool has_item(const struct weir_standing_lists *lists, const struct listed *item,
+                     struct weir_standing *map)
+{
+    uint64_t id[2];
+    if (item->network.address.family != 0)
+        return weir_standing_has_network(map, &item->network, WEIR_STANDING_BY_LIST);
+    item_id(lists, item, map, id);
+    return weir_standing_has(map, id, WEIR_STANDING_BY_LIST);
+}
+
+/* Counts what is not in the map: it found no room, or had to make room for others. */
+static struct weir_standing_lost count_lost(struct weir_standing_lists *lists,
+                                            struct weir_standing *map)
 {
     struct weir_standing_lost lost = {0};
-    weir_standing_begin_lists(map);
     for (size_t i = 0; i < lists->count; i++) {
         const struct listed *item = &lists->items[i];
-        if (set_item(lists, item, map, now_ns) == 0)
+        if (has_item(lists, item, map))
             continue;
+        lists->files[item->list].lost++;
         if (lost.count++ == 0) {
             lost.path = lists->settings->lists[item->list].path;
             lost.line = item->line;
         }
     }
-    weir_standing_end_lists(map);
     return lost;
+}
+
+struct weir_standing_lost weir_standing_lists_set(struct weir_standing_lists *lists,
+                                                  struct weir_standing *map, uint64_t now_ns)
+{
+    struct weir_standing_stats before, after;
+    bool failed = false;
+    weir_standing_stats(map, &before);
+    weir_standing_begin_lists(map);
+    for (size_t i = 0; i < lists->count; i++)
+        failed |= set_item(lists, &lists->items[i], map, now_ns) < 0;
+    weir_standing_end_lists(map);
+    weir_standing_stats(map, &after);
+    if (!failed && after.evicted == before.evicted)
+        return (struct weir_standing_lost){0};
+    return count_lost(lists, map);
 }
 
 int weir_standing_fill_lists(struct weir_standing *map,

@@ -23,6 +23,20 @@ int weir_list_read(const struct weir_standing_kind *kind, const char *path,
                                struct weir_reason *reason),
                    void *context, struct weir_reason *reason) __attribute__((warn_unused_result));
 
+/* What one list file was when it was read, and what came of it. */
+struct weir_list_file {
+    uint64_t entries; /* values in the file */
+    uint64_t lost;    /* of them, those that are not in the map, which is full */
+    uint64_t device, node, size_bytes, changed_ns;
+};
+
+/* Fills all but `entries` and `lost` with what is at a path now. False: nothing that can be read.
+ */
+bool weir_list_file_look(const char *path, struct weir_list_file *file);
+/* Whether two looks have seen the same file with the same content, as far as its size and the time
+ * of its last change tell. */
+bool weir_list_file_same(const struct weir_list_file *a, const struct weir_list_file *b);
+
 /* Reads all list files of the settings, which must live as long as *lists. The caller frees it.
  * Errors: those of weir_list_read; *reason names file and line, and *lists is NULL. */
 int weir_standing_lists_read(struct weir_standing_lists **lists,
@@ -31,16 +45,20 @@ int weir_standing_lists_read(struct weir_standing_lists **lists,
 /* NULL is allowed. */
 void weir_standing_lists_free(struct weir_standing_lists *lists);
 
-/* What a full map has no room for. */
+/* What is known of the list with that index of the settings. */
+const struct weir_list_file *weir_standing_lists_file(const struct weir_standing_lists *lists,
+                                                      size_t index);
+
+/* What a full map has no room for, or had to let go for values behind it. */
 struct weir_standing_lost {
     size_t count;
     const char *path; /* of the first one: its file, and its line from 1 on */
     uint32_t line;
 };
 
-/* Replaces all entries of lists in a map, which begin at `now_ns`, at one instant. For the writer
- * of the map. */
-struct weir_standing_lost weir_standing_lists_set(const struct weir_standing_lists *lists,
+/* Replaces all entries of lists in a map, which begin at `now_ns`, at one instant, and counts for
+ * each list what was lost. For the writer of the map. */
+struct weir_standing_lost weir_standing_lists_set(struct weir_standing_lists *lists,
                                                   struct weir_standing *map, uint64_t now_ns);
 
 /* Reads and sets in one. Errors: as weir_standing_lists_read; WEIR_ERR_FULL (the map has no room

@@ -27,6 +27,7 @@
 #include "feature/identity/rules/keys.h"
 #include "feature/penalties/server/daemon.h"
 #include "feature/penalties/server/show.h"
+#include "feature/standing/server/ask.h"
 #include "feature/standing/server/daemon.h"
 #include "feature/standing/server/json.h"
 #include "feature/standing/server/service.h"
@@ -39,18 +40,10 @@
 #include "server/http/reply.h"
 #include "server/http/request.h"
 
-#define COUNT_DEFAULT 100
-#define COUNT_MAX 1000
 /* Keeps an answer within one buffer. */
 #define PARAMETERS_MAX 8
 
 static const char by_default[] = "operator";
-
-/* What a request asks for; its texts are in http->joined or in its JSON. */
-struct ask {
-    struct weir_bytes kind, value, level, by, reason;
-    uint64_t count, skip;
-};
 
 /* A call that waits for its job. */
 struct wait {
@@ -345,7 +338,7 @@ static void wait_for(struct weir_http_call *call, struct wait *wait)
 
 /* What waits for a job; NULL after a problem. */
 static struct wait *wait_new(struct weir_http_call *call, enum weir_keeper_op op,
-                             const struct ask *ask, struct weir_bytes value)
+                             const struct weir_standing_ask *ask, struct weir_bytes value)
 {
     struct weir_standing_service *service = service_of(call);
     struct wait *wait = calloc(1, sizeof *wait);
@@ -412,58 +405,8 @@ static void wait_about(struct wait *wait, const struct weir_standing_value *valu
 
 /* --- Questions -------------------------------------------------------------------------------- */
 
-static bool read_number(struct weir_bytes text, uint64_t *number)
-{
-    *number = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9' || *number > UINT64_C(1) << 50)
-            return false;
-        *number = *number * 10 + (uint64_t)(text.data[i] - '0');
-    }
-    return text.size > 0;
-}
-
-/* Reads the parameters of the query. False after a problem. */
-static bool read_query(struct weir_http_call *call, struct ask *ask)
-{
-    struct weir_bytes query = call->request->query, name, value;
-    char *at = call->http->joined;
-
-    *ask = (struct ask){.count = COUNT_DEFAULT};
-    while (weir_http_next_parameter(&query, &name, &value)) {
-        long size = weir_http_decode(value, at); /* never longer than the request's head */
-        struct weir_bytes decoded = {at, size < 0 ? 0 : (size_t)size};
-        bool fine = size >= 0;
-
-        at += decoded.size;
-        if (weir_bytes_are(name, "kind"))
-            ask->kind = decoded;
-        else if (weir_bytes_are(name, "value"))
-            ask->value = decoded;
-        else if (weir_bytes_are(name, "level"))
-            ask->level = decoded;
-        else if (weir_bytes_are(name, "by"))
-            ask->by = decoded;
-        else if (weir_bytes_are(name, "reason"))
-            ask->reason = decoded;
-        else if (weir_bytes_are(name, "count"))
-            fine = fine && read_number(decoded, &ask->count);
-        else if (weir_bytes_are(name, "skip"))
-            fine = fine && read_number(decoded, &ask->skip);
-        else
-            fine = false;
-        if (!fine) {
-            weir_http_problem(call, WEIR_HTTP_400, NULL,
-                              "query: use kind, value, level, by, reason, count and skip");
-            return false;
-        }
-    }
-    ask->count = ask->count < COUNT_MAX ? ask->count : COUNT_MAX;
-    return true;
-}
-
 /* What is named by its SHA-256 has an id if it was seen of late: a secret, or a long value. */
-static void find_hidden(struct weir_http_call *call, const struct ask *ask,
+static void find_hidden(struct weir_http_call *call, const struct weir_standing_ask *ask,
                         struct weir_standing_value *value)
 {
     const struct weir_daemon *daemon = call->http->server;
@@ -480,7 +423,7 @@ static void find_hidden(struct weir_http_call *call, const struct ask *ask,
 }
 
 /* Reads kind and value. False after a problem. */
-static bool read_value(struct weir_http_call *call, const struct ask *ask,
+static bool read_value(struct weir_http_call *call, const struct weir_standing_ask *ask,
                        struct weir_standing_value *value)
 {
     struct weir_reason reason = {""};
@@ -496,7 +439,7 @@ static bool read_value(struct weir_http_call *call, const struct ask *ask,
 
 /* Whether who and why are short enough, and given where they are missing. A session with a name
  * says who, whatever the request does. */
-static bool read_why(struct weir_http_call *call, struct ask *ask)
+static bool read_why(struct weir_http_call *call, struct weir_standing_ask *ask)
 {
     ask->by = weir_admin_who(call, ask->by);
     if (ask->by.size == 0)
@@ -518,16 +461,14 @@ static void list(struct weir_http_call *call)
 {
     struct weir_standing_value value = {.kind = NULL};
     struct wait *wait;
-    struct ask ask;
+    struct weir_standing_ask ask;
     int level = -1;
 
-    if (!has_service(call) || !read_query(call, &ask) ||
+    if (!has_service(call) || !weir_standing_ask_read(call, &ask, false) ||
         (ask.value.data && !read_value(call, &ask, &value)))
         return;
     if (ask.level.data && (level = weir_standing_level_of(ask.level)) < 0) {
-        weir_http_problem(call, WEIR_HTTP_400, NULL,
-                          "level: good, warned, throttled, challenged, suspended, revoked or "
-                          "trusted");
+        weir_http_problem(call, WEIR_HTTP_400, NULL, WEIR_STANDING_LEVEL_WANTED);
         return;
     }
     wait = wait_new(call, WEIR_KEEPER_ENTRIES, &ask, weir_bytes_of(value.shown));
@@ -545,9 +486,9 @@ static void history(struct weir_http_call *call)
 {
     struct weir_standing_value value = {.kind = NULL};
     struct wait *wait;
-    struct ask ask;
+    struct weir_standing_ask ask;
 
-    if (!has_service(call) || !read_query(call, &ask) ||
+    if (!has_service(call) || !weir_standing_ask_read(call, &ask, false) ||
         (ask.value.data && !read_value(call, &ask, &value)))
         return;
     wait = wait_new(call, WEIR_KEEPER_ROWS, &ask, weir_bytes_of(value.shown));
@@ -600,7 +541,7 @@ static bool members_are_known(const json_t *body)
 }
 
 /* Reads the body into `ask` and `entry`. False after a problem. */
-static bool read_body(struct weir_http_call *call, json_t *body, struct ask *ask,
+static bool read_body(struct weir_http_call *call, json_t *body, struct weir_standing_ask *ask,
                       struct weir_standing_entry *entry)
 {
     const json_t *duration = json_object_get(body, "for_ms");
@@ -608,11 +549,11 @@ static bool read_body(struct weir_http_call *call, json_t *body, struct ask *ask
     json_int_t for_ms = json_integer_value(duration);
     int level;
 
-    *ask = (struct ask){.kind = text_of(body, "kind"),
-                        .value = text_of(body, "value"),
-                        .level = text_of(body, "level"),
-                        .by = text_of(body, "by"),
-                        .reason = text_of(body, "reason")};
+    *ask = (struct weir_standing_ask){.kind = text_of(body, "kind"),
+                                      .value = text_of(body, "value"),
+                                      .level = text_of(body, "level"),
+                                      .by = text_of(body, "by"),
+                                      .reason = text_of(body, "reason")};
     level = weir_standing_level_of(ask->level);
     if (!json_is_object(body) || !ask->kind.data || !ask->value.data || level < 0) {
         weir_http_problem(
@@ -651,9 +592,10 @@ static void show_radius(struct weir_http_call *call)
 {
     struct weir_standing_value value;
     struct weir_radius radius;
-    struct ask ask;
+    struct weir_standing_ask ask;
 
-    if (!has_service(call) || !read_query(call, &ask) || !read_value(call, &ask, &value))
+    if (!has_service(call) || !weir_standing_ask_read(call, &ask, false) ||
+        !read_value(call, &ask, &value))
         return;
     if (weir_standing_radius(call, &value, ask.value, &radius))
         weir_admin_reply_json(call, weir_radius_json(&radius));
@@ -676,7 +618,7 @@ static void set_read(struct weir_http_call *call, json_t *body)
     struct weir_standing_service *service = service_of(call);
     struct weir_standing_entry entry;
     struct wait *wait, now = {.service = service};
-    struct ask ask;
+    struct weir_standing_ask ask;
     int err;
 
     if (!read_body(call, body, &ask, &entry) || !read_value(call, &ask, &now.value))
@@ -725,7 +667,7 @@ static void set(struct weir_http_call *call)
 
 /* A long value may have been set by its SHA-256, under which the history has it then. False after a
  * problem. */
-static bool clear_hidden(struct weir_http_call *call, const struct ask *ask,
+static bool clear_hidden(struct weir_http_call *call, const struct weir_standing_ask *ask,
                          const struct weir_standing_value *value)
 {
     static const char digest[] = "sha256:";
@@ -755,11 +697,12 @@ static void clear(struct weir_http_call *call)
 {
     struct weir_standing_service *service = service_of(call);
     struct wait *wait, now = {.service = service};
-    struct ask ask;
+    struct weir_standing_ask ask;
     bool forgotten;
 
-    if (!has_service(call) || !weir_admin_may_change(call) || !read_query(call, &ask) ||
-        !read_why(call, &ask) || !read_value(call, &ask, &now.value) || !has_room(call))
+    if (!has_service(call) || !weir_admin_may_change(call) ||
+        !weir_standing_ask_read(call, &ask, false) || !read_why(call, &ask) ||
+        !read_value(call, &ask, &now.value) || !has_room(call))
         return;
     forgotten = forget_steps(call, &now.value);
     if (!now.value.hidden && !service->sharing)

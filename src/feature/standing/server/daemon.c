@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "feature/standing/server/api.h"
+#include "feature/standing/server/lists_api.h"
 #include "feature/standing/server/metrics.h"
 #include "feature/standing/server/service.h"
 #include "server/daemon/clock.h"
@@ -35,7 +36,8 @@ static int standing_open(struct weir_daemon *daemon, struct weir_reason *reason)
     if (err == 0)
         err = standing_protect(daemon, settings);
     if (err == 0)
-        weir_standing_service_set_lists(weir_daemon_standing(daemon), lists, now_ns);
+        weir_standing_service_set_lists(weir_daemon_standing(daemon), daemon->rules, lists, now_ns,
+                                        weir_clock_wall_ns());
     weir_standing_lists_free(lists);
     return err;
 }
@@ -81,11 +83,13 @@ static void standing_apply(struct weir_daemon *daemon, struct weir_rules *rules,
         standing_differs(&weir_rules_settings(daemon->rules)->standing, &settings->standing),
         "standing");
     if (weir_daemon_standing(daemon) && read) {
-        weir_standing_service_set_lists(weir_daemon_standing(daemon), read,
-                                        weir_worker_time(daemon->admin));
+        weir_standing_service_set_lists(weir_daemon_standing(daemon), rules, read,
+                                        weir_worker_time(daemon->admin), weir_clock_wall_ns());
         if (standing_protect(daemon, settings) < 0)
             weir_log_event(&daemon->log, WEIR_LOG_WARNING, "bans_unpublished", "reason",
                            weir_error_text(WEIR_ERR_MEMORY));
+    } else if (weir_daemon_standing(daemon)) {
+        weir_standing_service_forget_lists(weir_daemon_standing(daemon));
     }
     weir_standing_lists_free(read);
 }
@@ -141,6 +145,7 @@ static void standing_close(struct weir_daemon *daemon)
 
 static const struct weir_http_route *const standing_routes[] = {
     weir_standing_routes,
+    weir_standing_lists_routes,
     NULL,
 };
 

@@ -7,6 +7,9 @@
 
 #include "feature/standing/history.h"
 
+/* A text; of one that is not UTF-8 only that. */
+json_t *weir_standing_text_json(struct weir_bytes text);
+
 /* JSON of an entry in force: "level", "origin", "since_ms", "until_ms", "reason". */
 json_t *weir_standing_json(const struct weir_standing_entry *entry);
 

@@ -313,6 +313,7 @@ void weir_standing_service_close(struct weir_standing_service *service)
     weir_state_guard_forget_standing();
     weir_standing_close(service->map);
     weir_bans_close(service->bans);
+    weir_standing_service_forget_lists(service);
     if (service->rules)
         weir_rules_unref(service->rules);
     free(service);
@@ -320,11 +321,25 @@ void weir_standing_service_close(struct weir_standing_service *service)
 
 /* --- Lists ------------------------------------------------------------------------------------ */
 
+void weir_standing_service_forget_lists(struct weir_standing_service *service)
+{
+    if (service->listed.rules)
+        weir_rules_unref(service->listed.rules);
+    service->listed.rules = NULL;
+}
+
 void weir_standing_service_set_lists(struct weir_standing_service *service,
-                                     const struct weir_standing_lists *lists, uint64_t now_ns)
+                                     struct weir_rules *rules, struct weir_standing_lists *lists,
+                                     uint64_t now_ns, uint64_t wall_ns)
 {
     struct weir_standing_lost lost = weir_standing_lists_set(lists, service->map, now_ns);
+    size_t count = weir_rules_settings(rules)->standing.lists_count;
 
+    weir_standing_service_forget_lists(service);
+    service->listed.rules = weir_rules_ref(rules);
+    service->listed.read_ms = (int64_t)(wall_ns / 1000000);
+    for (size_t i = 0; i < count; i++)
+        service->listed.files[i] = *weir_standing_lists_file(lists, i);
     service->network_moves++;
     log_lost(service, "values of lists that the map has no room for", lost.count);
 }

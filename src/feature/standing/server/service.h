@@ -39,6 +39,13 @@ struct weir_standing_tally {
     uint64_t remakes;    /* times that the file of the map was made anew, as it was not whole */
 };
 
+/* The list files in force. */
+struct weir_standing_listed {
+    struct weir_rules *rules; /* which name them; NULL: none are known */
+    int64_t read_ms;          /* since 1970: when they were read, and came in force */
+    struct weir_list_file files[WEIR_STANDING_LISTS_MAX]; /* as `lists` of their settings */
+};
+
 struct weir_standing_service {
     struct weir_log *log;
     struct weir_rules *rules; /* of the start: they hold the texts of `settings` */
@@ -55,6 +62,7 @@ struct weir_standing_service {
     uint64_t network_moves; /* changes of networks that the queue of bans does not carry: what
                                becomes trusted, or no longer is; whole lists */
     struct weir_standing_tally tally;
+    struct weir_standing_listed listed;
     struct weir_keeper_state kept; /* of the history, as of the last second */
     /* Whether a layer below drops the packets of a network that has an entry. NULL: there is none.
      */
@@ -83,9 +91,13 @@ int weir_standing_service_join(struct weir_standing_service *service, uv_loop_t 
 void weir_standing_service_stop(struct weir_standing_service *service);
 void weir_standing_service_close(struct weir_standing_service *service);
 
-/* Puts lists in force in place of those that are. What finds no room is logged. */
+/* Puts the lists of rules in force in place of those that are, at `wall_ns` by the clock of the
+ * machine. What finds no room is logged. */
 void weir_standing_service_set_lists(struct weir_standing_service *service,
-                                     const struct weir_standing_lists *lists, uint64_t now_ns);
+                                     struct weir_rules *rules, struct weir_standing_lists *lists,
+                                     uint64_t now_ns, uint64_t wall_ns);
+/* Rules without `standing` have come: what is in force stays, and no list of it is known. */
+void weir_standing_service_forget_lists(struct weir_standing_service *service);
 
 /* A value of a kind, as an operator names it. */
 struct weir_standing_value {

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see file_call.h */
+#include "server/admin/file_call.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/daemon/daemon.h"
+#include "server/daemon/work.h"
+#include "server/http/reply.h"
+
+static struct weir_file_call *call_of(struct weir_job *job)
+{
+    return (struct weir_file_call *)(void *)job; /* its first member */
+}
+
+static void job_run(struct weir_job *job)
+{
+    call_of(job)->read(call_of(job));
+}
+
+static void job_done(struct weir_job *job)
+{
+    struct weir_file_call *call = call_of(job);
+    struct weir_slot *slot = call->slot;
+    weir_daemon_want(call->daemon, 0);
+    if (!slot) {
+        call->release(call);
+        return;
+    }
+    slot->waiting--;
+    weir_worker_mark(slot->connection->worker, slot->connection);
+}
+
+/* At a stop: all connections are closed. */
+static void job_drop(struct weir_job *job)
+{
+    call_of(job)->release(call_of(job));
+}
+
+static void slot_write(struct weir_slot *slot, struct weir_output *output)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+    struct weir_file_call *call = slot->owner;
+    struct weir_reason reason = {""};
+    json_t *json = call->answer(call, &reason);
+    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    if (text) {
+        weir_http_begin(http, output, WEIR_HTTP_200, slot->detail, slot->flags);
+        weir_http_end(output, "application/json", strlen(text));
+        weir_connection_send(slot->connection, output, text,
+                             slot->flags & WEIR_HTTP_HEAD ? 0 : strlen(text));
+    } else {
+        weir_http_write_problem(slot, output, WEIR_HTTP_503,
+                                reason.text[0] ? reason.text : weir_error_text(WEIR_ERR_MEMORY));
+    }
+    free(text);
+    json_decref(json);
+    call->release(call);
+}
+
+/* Its connection goes: before the job is done, which releases it then, or after. */
+static void slot_drop(struct weir_slot *slot)
+{
+    struct weir_file_call *call = slot->owner;
+    call->slot = NULL;
+    if (slot->waiting == 0)
+        call->release(call);
+}
+
+bool weir_file_call_may_start(struct weir_http_call *http)
+{
+    const struct weir_daemon *daemon = http->http->server;
+    if (daemon->background && !weir_background_busy(daemon->background))
+        return true;
+    weir_http_problem(http, WEIR_HTTP_503, "Retry-After: 1\r\n", "files are being read; try again");
+    return false;
+}
+
+void weir_file_call_start(struct weir_http_call *http, struct weir_file_call *call)
+{
+    struct weir_slot *slot = weir_http_slot(http);
+    if (!slot) {
+        call->release(call);
+        return;
+    }
+    call->job = (struct weir_job){.run = job_run, .done = job_done, .drop = job_drop};
+    call->daemon = http->http->server;
+    call->slot = slot;
+    slot->owner = call;
+    slot->detail = http->route;
+    slot->write = slot_write;
+    slot->drop = slot_drop;
+    slot->waiting++;
+    weir_background_start(call->daemon->background, &call->job);
+}
