@@ -5,28 +5,29 @@ What a layer may include: its own headers, those of the layers below, the public
 third parties only what the layer was given them for. The headers that tell of a layer's libraries
 are listed; anything else with a folder in its name that is not a system header is refused.
 
-A feature, src/feature/NAME, is at its root a layer of its own above core, and its folders rules,
+A feature, src/feature/NAME, is at its root a layer of its own above core and base, and its folders rules,
 engine, store, server and cli belong to these layers. It may include another feature only where USES
 says so. feature/kernel/helper is a part of the root of feature/kernel.
 """
 import re
 import sys
 
-# The roots of features: pure code above core.
+# The roots of features: pure code above core and base.
 FEATURES = {"adaptive", "challenge", "kernel", "score", "standing", "use", "xdp"}
 
 BELOW = {
     "core": set(),
-    "table": {"core"},
-    "rules": {"core", "adaptive", "challenge", "kernel", "score", "standing", "xdp"},
-    "store": {"core", "table", "wire"},
-    "engine": {"core", "adaptive", "challenge", "kernel", "score", "standing", "rules", "store", "use", "wire"},
-    "library": {"core", "adaptive", "table", "challenge", "score", "standing", "rules", "store", "engine", "use", "wire"},
-    "client": {"core", "adaptive"},
+    "base": {"core"},
+    "table": {"base", "core"},
+    "rules": {"base", "core", "adaptive", "challenge", "kernel", "score", "standing", "xdp"},
+    "store": {"base", "core", "table", "wire"},
+    "engine": {"base", "core", "adaptive", "challenge", "kernel", "score", "standing", "rules", "store", "use", "wire"},
+    "library": {"base", "core", "adaptive", "table", "challenge", "score", "standing", "rules", "store", "engine", "use", "wire"},
+    "client": {"base", "core", "adaptive"},
     "wire": {"core"},
-    "server": FEATURES | {"core", "table", "rules", "store", "engine", "wire"},
+    "server": FEATURES | {"base", "core", "table", "rules", "store", "engine", "wire"},
 }
-BELOW |= {feature: {"core"} for feature in FEATURES}
+BELOW |= {feature: {"base", "core"} for feature in FEATURES}
 BELOW["cli"] = set(BELOW) | {"cli"}
 BELOW["common"] = set()  # bindings/common, around the public headers
 BELOW["nginx"] = set()  # a program of its own around the public headers

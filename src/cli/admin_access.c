@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/file.h"
+#include "base/file.h"
 
 #define TOKEN_MAX 512 /* as of a token_file of the rules: RULES_SECRET_MAX */
 

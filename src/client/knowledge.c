@@ -11,10 +11,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/shared_file.h"
+
 #define BOOT_ID_MAX 40
+#define NAP_NS 200000  /* while another process holds the lock */
 #define ORIGIN_MAX 200 /* longer ones are hashed */
 
 static const char magic[8] = "weircli";
@@ -57,30 +59,15 @@ void weir_knowledge_name(const char *origin, const char *scope, char name[WEIR_H
         snprintf(name + size, WEIR_HOST_NAME_MAX - (size_t)size, "#%016" PRIx64, hash(scope));
 }
 
-static bool lock_file(int file, bool wait)
+static bool lock_file(int file)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-
-    for (uint64_t waited = 0; fcntl(file, F_OFD_SETLK, &lock) < 0; waited += 200000) {
-        if (errno != EAGAIN && errno != EACCES && errno != EINTR)
-            return false;
-        if (!wait || waited >= WEIR_KNOWLEDGE_PATIENCE_NS)
-            return false;
-        nanosleep(&(struct timespec){0, 200000}, NULL);
-    }
-    return true;
+    return weir_file_lock_within(file, 0, WEIR_KNOWLEDGE_PATIENCE_NS, NAP_NS) == 0;
 }
 
-static void unlock_file(int file)
+static int refuse_errno(struct weir_reason *reason, const char *path)
 {
-    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
-    (void)fcntl(file, F_OFD_SETLK, &lock);
-}
-
-static int refuse(struct weir_reason *reason, int error, const char *path, const char *text)
-{
-    snprintf(reason->text, sizeof reason->text, "%.120s: %s", path, text);
-    return error;
+    (void)weir_file_fail_errno(reason, path, NULL);
+    return WEIR_ERR_IO;
 }
 
 static void read_boot_id(char id[BOOT_ID_MAX])
@@ -101,23 +88,25 @@ static int prepare(struct weir_knowledge *knowledge, const char *path, struct we
     char boot_id[BOOT_ID_MAX];
 
     if (fstat(knowledge->file, &status) < 0)
-        return refuse(reason, WEIR_ERR_IO, path, strerror(errno));
+        return refuse_errno(reason, path);
     bool fresh = status.st_size == 0;
     if (!S_ISREG(status.st_mode) || (!fresh && status.st_size != sizeof(struct map)))
-        return refuse(reason, WEIR_ERR_FORMAT, path, "not a client's state file of this version");
+        return weir_file_fail(reason, WEIR_ERR_FORMAT, path,
+                              "not a client's state file of this version");
     if (fresh && posix_fallocate(knowledge->file, 0, sizeof(struct map)) != 0)
-        return refuse(reason, WEIR_ERR_IO, path, "no room for the state file");
+        return weir_file_fail(reason, WEIR_ERR_IO, path, "no room for the state file");
     void *map =
         mmap(NULL, sizeof(struct map), PROT_READ | PROT_WRITE, MAP_SHARED, knowledge->file, 0);
     if (map == MAP_FAILED)
-        return refuse(reason, WEIR_ERR_IO, path, strerror(errno));
+        return refuse_errno(reason, path);
     knowledge->map = map;
     if (fresh) {
         memcpy(knowledge->map->magic, magic, sizeof magic);
         knowledge->map->version = VERSION;
     } else if (memcmp(knowledge->map->magic, magic, sizeof magic) != 0 ||
                knowledge->map->version != VERSION) {
-        return refuse(reason, WEIR_ERR_FORMAT, path, "not a client's state file of this version");
+        return weir_file_fail(reason, WEIR_ERR_FORMAT, path,
+                              "not a client's state file of this version");
     }
     read_boot_id(boot_id);
     if (memcmp(boot_id, knowledge->map->boot_id, sizeof boot_id) != 0) {
@@ -131,11 +120,11 @@ static int open_file(struct weir_knowledge *knowledge, const char *path, struct 
 {
     knowledge->file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (knowledge->file < 0)
-        return refuse(reason, WEIR_ERR_IO, path, strerror(errno));
-    if (!lock_file(knowledge->file, true))
-        return refuse(reason, WEIR_ERR_IO, path, "another process holds its lock");
+        return refuse_errno(reason, path);
+    if (!lock_file(knowledge->file))
+        return weir_file_fail(reason, WEIR_ERR_IO, path, "another process holds its lock");
     int error = prepare(knowledge, path, reason);
-    unlock_file(knowledge->file);
+    (void)weir_file_lock(knowledge->file, 0, F_UNLCK);
     return error;
 }
 
@@ -145,7 +134,7 @@ int weir_knowledge_open(struct weir_knowledge **out, const char *path, struct we
 
     *out = NULL;
     if (!knowledge)
-        return refuse(reason, WEIR_ERR_MEMORY, "state", weir_error_text(WEIR_ERR_MEMORY));
+        return weir_file_fail(reason, WEIR_ERR_MEMORY, "state", weir_error_text(WEIR_ERR_MEMORY));
     knowledge->file = -1;
     pthread_mutex_init(&knowledge->mutex, NULL);
     int error = 0;
@@ -154,7 +143,8 @@ int weir_knowledge_open(struct weir_knowledge **out, const char *path, struct we
     } else {
         knowledge->map = calloc(1, sizeof *knowledge->map);
         if (!knowledge->map)
-            error = refuse(reason, WEIR_ERR_MEMORY, "state", weir_error_text(WEIR_ERR_MEMORY));
+            error =
+                weir_file_fail(reason, WEIR_ERR_MEMORY, "state", weir_error_text(WEIR_ERR_MEMORY));
     }
     if (error < 0) {
         weir_knowledge_close(knowledge);
@@ -182,7 +172,7 @@ struct weir_host *weir_knowledge_lock(struct weir_knowledge *knowledge, const ch
                                       uint64_t now_ns)
 {
     pthread_mutex_lock(&knowledge->mutex);
-    knowledge->locked = knowledge->file >= 0 && lock_file(knowledge->file, true);
+    knowledge->locked = knowledge->file >= 0 && lock_file(knowledge->file);
     struct map *map = knowledge->map;
     uint64_t wanted = hash(name);
     uint32_t oldest = 0;
@@ -206,7 +196,7 @@ struct weir_host *weir_knowledge_lock(struct weir_knowledge *knowledge, const ch
 void weir_knowledge_unlock(struct weir_knowledge *knowledge)
 {
     if (knowledge->locked)
-        unlock_file(knowledge->file);
+        (void)weir_file_lock(knowledge->file, 0, F_UNLCK);
     knowledge->locked = false;
     pthread_mutex_unlock(&knowledge->mutex);
 }

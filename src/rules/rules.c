@@ -8,12 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "core/text/siphash.h"
 #include "feature/identity/rules/jwt.h"
 #include "feature/score/rules/score.h"
 #include "rules/charge/top_up.h"
 #include "rules/compiled.h"
-#include "rules/file.h"
 #include "rules/load/document.h"
 #include "rules/load/load.h"
 #include "rules/problems.h"

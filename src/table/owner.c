@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/shared_file.h"
 #include "table/params.h"
 #include "table/undo.h"
 
@@ -30,14 +31,6 @@ static inline void relax(void)
 #elif defined(__aarch64__)
     __asm__ volatile("yield");
 #endif
-}
-
-/* Sets or clears the lock of one byte. Returns 0 on success. */
-static int byte_lock(int fd, uint64_t at, short type)
-{
-    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = 1};
-
-    return fcntl(fd, F_OFD_SETLK, &lock);
 }
 
 /* Whether the holder that a lock value names is gone. */
@@ -91,13 +84,13 @@ static void probe(struct weir_table_owner *owner, uint32_t value)
     uint32_t index = value & 255;
 
     if (owner->fd < 0 || index == owner->index ||
-        byte_lock(owner->fd, LOCK_OWNER(index), F_WRLCK) != 0)
+        !weir_file_lock(owner->fd, LOCK_OWNER(index), F_WRLCK))
         return;
     if (!is_stale(table, value)) {
         owner_recover(table, index);
         owner_count(owner, COUNT_RECOVERIES);
     }
-    byte_lock(owner->fd, LOCK_OWNER(index), F_UNLCK);
+    (void)weir_file_lock(owner->fd, LOCK_OWNER(index), F_UNLCK);
 }
 
 /* --- Stopped holders -------------------------------------------------------------------------- */
@@ -262,7 +255,6 @@ static int open_again(const struct weir_table *table)
     char self[32] = "/proc/self/fd/";
     char digits[12];
     uint32_t length = 0, at = 14;
-    struct stat ours, theirs;
 
     for (int rest = table->fd; rest > 0 || length == 0; rest /= 10)
         digits[length++] = (char)('0' + rest % 10);
@@ -274,8 +266,7 @@ static int open_again(const struct weir_table *table)
 
         if (fd < 0)
             continue;
-        if (fstat(fd, &theirs) == 0 && fstat(table->fd, &ours) == 0 &&
-            ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino)
+        if (weir_file_is_same(fd, table->fd))
             return fd;
         close(fd);
     }
@@ -291,7 +282,7 @@ static int take_slot(struct weir_table_owner *owner)
         struct table_owner_slot *slot = &table->owners[i];
 
         if (owner->fd >= 0) {
-            if (byte_lock(owner->fd, LOCK_OWNER(i), F_WRLCK) != 0)
+            if (!weir_file_lock(owner->fd, LOCK_OWNER(i), F_WRLCK))
                 continue;
             owner_recover(table, i);
         } else {

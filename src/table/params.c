@@ -2,11 +2,10 @@
 /* see params.h */
 #include "table/params.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/shared_file.h"
 #include "core/cell.h"
 #include "core/text/siphash.h"
 #include "table/owner.h"
@@ -164,38 +163,21 @@ static void publish(struct weir_table *table, struct table_param *param,
     table->header->params_live++;
 }
 
-static int file_lock(const struct weir_table *table, int command, short type)
-{
-    struct flock lock = {
-        .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)LOCK_INTERN, .l_len = 1};
-
-    return table->fd < 0 ? 0 : fcntl(table->fd, command, &lock);
-}
-
 /* A holder may walk the whole list, which takes longer than other locks are held. */
 #define PATIENCES 10
 #define NAP_NS 1000000
 
 int params_lock(const struct weir_table *table)
 {
-    const struct timespec nap = {0, NAP_NS};
-    uint64_t naps = PATIENCES * table->patience_ns / NAP_NS;
+    uint64_t patience_ns = table->patience_ns == 0 ? UINT64_MAX : PATIENCES * table->patience_ns;
 
-    if (table->patience_ns == 0)
-        return file_lock(table, F_OFD_SETLKW, F_WRLCK) == 0 ? 0 : WEIR_ERR_IO;
-    for (uint64_t i = 0; file_lock(table, F_OFD_SETLK, F_WRLCK) != 0; i++) {
-        if (errno != EAGAIN && errno != EACCES)
-            return WEIR_ERR_IO;
-        if (i >= naps)
-            return WEIR_ERR_BUSY;
-        nanosleep(&nap, NULL);
-    }
-    return 0;
+    return table->fd < 0 ? 0 : weir_file_lock_within(table->fd, LOCK_INTERN, patience_ns, NAP_NS);
 }
 
 void params_unlock(const struct weir_table *table)
 {
-    file_lock(table, F_OFD_SETLK, F_UNLCK);
+    if (table->fd >= 0)
+        (void)weir_file_lock(table->fd, LOCK_INTERN, F_UNLCK);
 }
 
 static uint64_t *pins_of(const struct weir_table *table, uint32_t owner)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "base/shared_file.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/server.h"
 #include "server/net/files.h"
@@ -41,9 +42,8 @@ static bool has_reuse_port(void)
 
 static bool has_ofd_locks(void)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
     int fd = memfd_create("weir-doctor", MFD_CLOEXEC);
-    bool can = fd >= 0 && fcntl(fd, F_OFD_SETLK, &lock) == 0;
+    bool can = fd >= 0 && weir_file_lock(fd, 0, F_WRLCK);
     if (fd >= 0)
         close(fd);
     return can;

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/shared_folder.h"
+#include "base/shared_file.h"
 
 #define GROUP_USES (S_IRGRP | S_IWGRP)
 #define NAME_MAX_BYTES 64

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,44 +12,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/shared_folder.h"
-#include "core/text/reason.h"
+#include "base/shared_file.h"
 
 #define MODE_DEFAULT 0600
 #define MODE_SHARED 0640 /* only the writer writes */
 
-static int fail(struct weir_reason *reason, int err, const char *path, const char *what)
-{
-    reason_text(reason, path);
-    reason_text(reason, ": ");
-    reason_text(reason, what);
-    return err;
-}
-
-static int fail_errno(struct weir_reason *reason, const char *path, const char *what)
-{
-    int number = errno;
-    char text[64] = "";
-
-    fail(reason, 0, path, "cannot ");
-    reason_text(reason, what);
-    reason_text(reason, ": ");
-    reason_text(reason, strerror_r(number, text, sizeof text));
-    if (number == ENOENT)
-        return WEIR_ERR_NOT_FOUND;
-    return number == ENOMEM ? WEIR_ERR_MEMORY : WEIR_ERR_IO;
-}
-
 int standing_file_lock(int fd, const char *path, struct weir_reason *reason)
 {
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
-
-    if (fcntl(fd, F_OFD_SETLK, &whole) == 0)
-        return 0;
-    if (errno == EAGAIN || errno == EACCES)
-        return fail(reason, WEIR_ERR_BUSY, path,
-                    "another process writes it: stop that weir, or give this one another file");
-    return fail_errno(reason, path, "lock it");
+    return weir_file_lock_writer(
+        fd, path, "another process writes it: stop that weir, or give this one another file",
+        reason);
 }
 
 static int check_header(int fd, const char *path, struct standing_header *header,
@@ -60,30 +31,33 @@ static int check_header(int fd, const char *path, struct standing_header *header
     struct stat status;
 
     if (fstat(fd, &status) != 0)
-        return fail_errno(reason, path, "read it");
+        return weir_file_fail_errno(reason, path, "read it");
     memset(header, 0, sizeof *header);
     if (!S_ISREG(status.st_mode) || pread(fd, header, sizeof *header, 0) < 0 ||
         (status.st_size > 0 && header->magic != STANDING_MAGIC))
-        return fail(reason, WEIR_ERR_FORMAT, path, "not a file of standing");
+        return weir_file_fail(reason, WEIR_ERR_FORMAT, path, "not a file of standing");
     if (status.st_size < (off_t)sizeof *header)
-        return fail(reason, WEIR_ERR_DAMAGED, path,
-                    "the file is cut short: remove it, and weir serve makes a new one from the "
-                    "history");
+        return weir_file_fail(
+            reason, WEIR_ERR_DAMAGED, path,
+            "the file is cut short: remove it, and weir serve makes a new one from the "
+            "history");
     if (header->version != STANDING_VERSION || header->layout != standing_layout_version())
-        return fail(
+        return weir_file_fail(
             reason, WEIR_ERR_FORMAT, path,
             "a file of standing of another version of weir: remove it, and weir serve makes "
             "a new one from the history");
     if (header->check != standing_layout_check(header))
-        return fail(reason, WEIR_ERR_DAMAGED, path,
-                    "the header is damaged: remove the file, and weir serve makes a new one from "
-                    "the history");
+        return weir_file_fail(
+            reason, WEIR_ERR_DAMAGED, path,
+            "the header is damaged: remove the file, and weir serve makes a new one from "
+            "the history");
     standing_layout_plan(&plan, header->entries_max, header->secret);
     if (plan.bytes != header->bytes || plan.slots_count != header->slots_count ||
         (uint64_t)status.st_size != header->bytes)
-        return fail(reason, WEIR_ERR_DAMAGED, path,
-                    "the file is cut short or too long: remove it, and weir serve makes a new one "
-                    "from the history");
+        return weir_file_fail(
+            reason, WEIR_ERR_DAMAGED, path,
+            "the file is cut short or too long: remove it, and weir serve makes a new one "
+            "from the history");
     return 0;
 }
 
@@ -101,7 +75,7 @@ static int map_fd(struct weir_standing *map, const char *path, bool writer,
                       map->fd, 0);
 
     if (base == MAP_FAILED)
-        return fail_errno(reason, path, "map it");
+        return weir_file_fail_errno(reason, path, "map it");
     want_huge_pages(base, header->bytes);
     standing_layout_bind(map, base, header);
     return 0;
@@ -125,16 +99,12 @@ static int private_memory(struct weir_standing *map, const struct standing_heade
  * shares the folder. What the system refuses stays as it is. Returns the mode. */
 static mode_t let_group_read(int fd, const char *path)
 {
-    char folder[PATH_MAX];
     struct stat status;
 
     if (stat(path, &status) == 0 && (status.st_mode & S_IRGRP) != 0 &&
         fchown(fd, (uid_t)-1, status.st_gid) == 0)
         return MODE_SHARED;
-    snprintf(folder, sizeof folder, "%s", path);
-    return stat(dirname(folder), &status) == 0 && weir_folder_is_shared(status.st_mode)
-               ? MODE_SHARED
-               : MODE_DEFAULT;
+    return weir_file_is_in_shared_folder(path) ? MODE_SHARED : MODE_DEFAULT;
 }
 
 int standing_file_open(struct weir_standing *map, const char *path, struct weir_reason *reason)
@@ -144,7 +114,7 @@ int standing_file_open(struct weir_standing *map, const char *path, struct weir_
 
     map->fd = open(path, O_RDONLY | O_CLOEXEC);
     if (map->fd < 0)
-        return fail_errno(reason, path, "open it");
+        return weir_file_fail_errno(reason, path, "open it");
     err = check_header(map->fd, path, &header, reason);
     if (err == 0)
         err = map_fd(map, path, false, &header, reason);
@@ -155,20 +125,6 @@ int standing_file_open(struct weir_standing *map, const char *path, struct weir_
     return err;
 }
 
-static bool read_all(int fd, uint8_t *base, uint64_t bytes)
-{
-    for (uint64_t done = 0; done < bytes;) {
-        ssize_t size = pread(fd, base + done, bytes - done, (off_t)done);
-
-        if (size < 0 && errno == EINTR)
-            continue;
-        if (size <= 0)
-            return false;
-        done += (uint64_t)size;
-    }
-    return true;
-}
-
 int standing_file_read(struct weir_standing *map, int *fd, const char *path,
                        struct weir_reason *reason)
 {
@@ -177,15 +133,15 @@ int standing_file_read(struct weir_standing *map, int *fd, const char *path,
 
     *fd = open(path, O_RDWR | O_CLOEXEC);
     if (*fd < 0)
-        return fail_errno(reason, path, "open it");
+        return weir_file_fail_errno(reason, path, "open it");
     err = standing_file_lock(*fd, path, reason);
     if (err == 0)
         err = check_header(*fd, path, &header, reason);
     if (err == 0)
         err = private_memory(map, &header);
-    if (err == 0 && !read_all(*fd, map->base, header.bytes)) {
+    if (err == 0 && !weir_file_pread_all(*fd, map->base, header.bytes)) {
         standing_file_unmap(map);
-        err = fail(reason, WEIR_ERR_DAMAGED, path, "the file is cut short");
+        err = weir_file_fail(reason, WEIR_ERR_DAMAGED, path, "the file is cut short");
     }
     return err;
 }
@@ -201,7 +157,7 @@ static int draft_name(char name[PATH_MAX], const char *path, struct weir_reason 
 {
     if ((size_t)snprintf(name, PATH_MAX, "%s.new", path) < PATH_MAX)
         return 0;
-    return fail(reason, WEIR_ERR_TOO_LARGE, path, "the path is too long");
+    return weir_file_fail(reason, WEIR_ERR_TOO_LARGE, path, "the path is too long");
 }
 
 int standing_file_draft(struct weir_standing *map, const char *path,
@@ -217,17 +173,17 @@ int standing_file_draft(struct weir_standing *map, const char *path,
         return err;
     map->fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, MODE_DEFAULT);
     if (map->fd < 0)
-        return fail_errno(reason, name, "create it");
+        return weir_file_fail_errno(reason, name, "create it");
     err = standing_file_lock(map->fd, name, reason);
     if (err < 0)
         goto close_file;
     if (ftruncate(map->fd, 0) != 0 || fchmod(map->fd, let_group_read(map->fd, path)) != 0) {
-        err = fail_errno(reason, name, "write it");
+        err = weir_file_fail_errno(reason, name, "write it");
         goto remove_file;
     }
     errno = posix_fallocate(map->fd, 0, (off_t)header->bytes);
     if (errno != 0) {
-        err = fail_errno(reason, name, "reserve its size on disk");
+        err = weir_file_fail_errno(reason, name, "reserve its size on disk");
         goto remove_file;
     }
     err = map_fd(map, name, true, header, reason);
@@ -250,7 +206,7 @@ int standing_file_publish(const char *path, struct weir_reason *reason)
     int err = draft_name(name, path, reason);
 
     if (err == 0 && rename(name, path) != 0)
-        err = fail_errno(reason, path, "put the new file in its place");
+        err = weir_file_fail_errno(reason, path, "put the new file in its place");
     return err;
 }
 

@@ -7,7 +7,7 @@
  * there is one writer.
  *
  * A new file has mode 0600. The group that may read the file which it replaces may read it, too,
- * and so may the group that shares its folder (core/shared_folder.h).
+ * and so may the group that shares its folder (base/shared_file.h).
  */
 #ifndef WEIR_FEATURE_STANDING_FILE_H
 #define WEIR_FEATURE_STANDING_FILE_H

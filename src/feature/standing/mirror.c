@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/shared_file.h"
 #include "feature/standing/file.h"
 
 #define PAGE 4096
@@ -52,14 +53,12 @@ static void leave_old(struct weir_standing *map, int fd)
 /* Opens and locks what has the path now, unless that is the map's own; *fd is -1 for none. */
 static int lock_present(struct weir_standing *map, int *fd, struct weir_reason *reason)
 {
-    struct stat own, present;
     int err;
 
     *fd = open(map->mirror.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (*fd < 0)
         return 0; /* none, or one that is no file: it is replaced */
-    if (map->mirror.fd >= 0 && fstat(map->mirror.fd, &own) == 0 && fstat(*fd, &present) == 0 &&
-        own.st_dev == present.st_dev && own.st_ino == present.st_ino)
+    if (map->mirror.fd >= 0 && weir_file_is_same(map->mirror.fd, *fd))
         return 0;
     err = standing_file_lock(*fd, map->mirror.path, reason);
     if (err == WEIR_ERR_BUSY) {
@@ -153,7 +152,7 @@ static const char *find_fault(struct weir_standing *map)
         return "it was cut short or made longer";
     if (lstat(mirror->path, &present) != 0)
         return "it was deleted";
-    if (own.st_dev != present.st_dev || own.st_ino != present.st_ino)
+    if (!weir_file_is_at(mirror->fd, mirror->path, false))
         return "another file had taken its place";
     return is_equal(map) ? NULL : "it was overwritten";
 }

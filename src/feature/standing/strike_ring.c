@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/shared_file.h"
 #include "core/text/siphash.h"
 
 #define MAGIC UINT64_C(0x736b697274736577) /* "westriks" */
@@ -56,26 +57,11 @@ struct weir_strike_ring {
     uint64_t seen_ns[WEIR_STRIKE_SLOTS], words[WEIR_STRIKE_SLOTS];
 };
 
-static int fail(struct weir_reason *reason, int err, const char *path, const char *why)
-{
-    snprintf(reason->text, sizeof reason->text, "%.160s: %.80s", path, why);
-    return err;
-}
-
-static int fail_errno(struct weir_reason *reason, const char *path)
-{
-    int number = errno;
-    char text[64] = "";
-
-    fail(reason, 0, path, strerror_r(number, text, sizeof text));
-    return number == ENOENT ? WEIR_ERR_NOT_FOUND : number == ENOMEM ? WEIR_ERR_MEMORY : WEIR_ERR_IO;
-}
-
 static int name_file(char path[PATH_MAX], const char *state_file, struct weir_reason *reason)
 {
     if ((size_t)snprintf(path, PATH_MAX, "%s.strikes", state_file) < PATH_MAX)
         return 0;
-    return fail(reason, WEIR_ERR_IO, state_file, "the path is too long");
+    return weir_file_fail(reason, WEIR_ERR_IO, state_file, "the path is too long");
 }
 
 /* Finds torn strikes, not forged ones. */
@@ -130,25 +116,7 @@ void weir_strike_ring_close(struct weir_strike_ring *ring)
 
 static int lock(int fd, const char *path, struct weir_reason *reason)
 {
-    struct flock first = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
-
-    if (fcntl(fd, F_OFD_SETLK, &first) == 0)
-        return 0;
-    if (errno == EAGAIN || errno == EACCES)
-        return fail(reason, WEIR_ERR_BUSY, path, "another weir serve takes its strikes");
-    return fail_errno(reason, path);
-}
-
-/* As the state file has them; what the system refuses is left as it is. */
-static void take_access(int fd, const char *state_file)
-{
-    struct stat status;
-
-    if (stat(state_file, &status) != 0)
-        return;
-    if (fchown(fd, status.st_uid, status.st_gid) != 0 && fchown(fd, (uid_t)-1, status.st_gid) != 0)
-        status.st_mode &= 0700;
-    (void)!fchmod(fd, status.st_mode & 0666);
+    return weir_file_lock_writer(fd, path, "another weir serve takes its strikes", reason);
 }
 
 /* Writes a new file beside the old one and puts it in its place, so that a writer never sees half
@@ -160,19 +128,19 @@ static int make(const char *path, const char *state_file, int *fd, struct weir_r
     int err;
 
     if ((size_t)snprintf(draft, sizeof draft, "%s.new", path) >= sizeof draft)
-        return fail(reason, WEIR_ERR_IO, path, "the path is too long");
+        return weir_file_fail(reason, WEIR_ERR_IO, path, "the path is too long");
     (void)unlink(draft);
     *fd = open(draft, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (*fd < 0)
-        return fail_errno(reason, draft);
+        return weir_file_fail_errno(reason, draft, "create it");
     err = lock(*fd, draft, reason);
     if (err < 0)
         goto remove;
-    take_access(*fd, state_file);
+    weir_file_take_access(*fd, state_file);
     errno = posix_fallocate(*fd, 0, sizeof(struct file));
     if (errno != 0 || pwrite(*fd, &header, sizeof header, 0) != sizeof header ||
         rename(draft, path) != 0) {
-        err = fail_errno(reason, path);
+        err = weir_file_fail_errno(reason, path, "write it");
         goto remove;
     }
     return 0;
@@ -327,14 +295,15 @@ int weir_strike_ring_open(struct weir_strike_ring **ring, const char *state_file
         return err;
     fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
-        return fail_errno(reason, path);
+        return weir_file_fail_errno(reason, path, "open it");
     if (!is_ours(fd)) {
-        err = fail(reason, WEIR_ERR_FORMAT, path, "not a ring of strikes of this version of weir");
+        err = weir_file_fail(reason, WEIR_ERR_FORMAT, path,
+                             "not a ring of strikes of this version of weir");
         goto close_file;
     }
     map = mmap(NULL, sizeof(struct file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED) {
-        err = fail_errno(reason, path);
+        err = weir_file_fail_errno(reason, path, "map it");
         goto close_file;
     }
     err = ring_new(ring, fd);

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/shared_file.h"
 #include "core/text/siphash.h"
 
 #define MAGIC UINT64_C(0x6567646572696577) /* "weiredge" */
@@ -59,56 +59,12 @@ struct weir_edge {
     char path[];
 };
 
-static int fail(struct weir_reason *reason, int err, const char *path, const char *why)
-{
-    snprintf(reason->text, sizeof reason->text, "%.160s: %.80s", path, why);
-    return err;
-}
-
-static int fail_errno(struct weir_reason *reason, const char *path)
-{
-    int number = errno;
-    char text[64] = "";
-    fail(reason, 0, path, strerror_r(number, text, sizeof text));
-    return number == ENOMEM ? WEIR_ERR_MEMORY : WEIR_ERR_IO;
-}
-
 /* --- The file --------------------------------------------------------------------------------- */
 
-/* How often, and how long in between, a process tries that waits for another to make the file,
- * which takes some milliseconds. */
-#define TRIES 100
-#define TRY_EVERY_NS 2000000
-
-/* False: another open file has the lock, or the system has none. */
-static bool set_lock(int fd, off_t at, short type)
-{
-    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
-    return fcntl(fd, F_OFD_SETLK, &lock) == 0;
-}
-
-/* With `wait`, waits for the lock of the file, but not for a process that was stopped. */
-static bool lock_file(int fd, bool wait)
-{
-    const struct timespec pause = {.tv_nsec = TRY_EVERY_NS};
-    bool locked = set_lock(fd, LOCK_FILE, F_WRLCK);
-    for (unsigned i = 0; wait && !locked && i < TRIES; i++) {
-        nanosleep(&pause, NULL);
-        locked = set_lock(fd, LOCK_FILE, F_WRLCK);
-    }
-    return locked;
-}
-
-/* As the state file has them; what the system refuses is left as it is. */
-static void take_access(int fd, const char *state_file)
-{
-    struct stat status;
-    if (stat(state_file, &status) != 0)
-        return;
-    if (fchown(fd, status.st_uid, status.st_gid) != 0 && fchown(fd, (uid_t)-1, status.st_gid) != 0)
-        status.st_mode &= 0700;
-    (void)!fchmod(fd, status.st_mode & 0666);
-}
+/* How long a process waits for another to make the file, which takes some milliseconds, and how
+ * often it looks. A process that was stopped is not waited for. */
+#define PATIENCE_NS 200000000
+#define NAP_NS 2000000
 
 static bool is_ours(int fd)
 {
@@ -130,23 +86,16 @@ static bool is_unmade(int fd)
            pread(fd, &magic, sizeof magic, 0) >= 0 && magic == 0;
 }
 
-static bool is_named(int fd, const char *path)
-{
-    struct stat status, named;
-    return fstat(fd, &status) == 0 && lstat(path, &named) == 0 && status.st_dev == named.st_dev &&
-           status.st_ino == named.st_ino;
-}
-
 /* Under the lock of the file. It is never made shorter, and its counts and `used` stay: a member of
  * the group may have cleared the header of a file that others have mapped. */
 static int make(int fd, const char *path, const char *state_file, struct weir_reason *reason)
 {
     const struct header header = {.magic = MAGIC, .version = VERSION, .bytes = sizeof(struct file)};
     const ssize_t bytes = offsetof(struct header, used);
-    take_access(fd, state_file);
+    weir_file_take_access(fd, state_file);
     errno = posix_fallocate(fd, 0, sizeof(struct file));
     if (errno != 0 || pwrite(fd, &header, bytes, 0) != bytes)
-        return fail_errno(reason, path);
+        return weir_file_fail_errno(reason, path, NULL);
     return 0;
 }
 
@@ -159,15 +108,16 @@ static int make(int fd, const char *path, const char *state_file, struct weir_re
 static int finish(int fd, const char *path, const char *state_file, bool replace,
                   struct weir_reason *reason)
 {
-    if (!is_named(fd, path)) /* another process has replaced it since it was opened */
+    if (!weir_file_is_at(fd, path, false)) /* another process has replaced it since it was opened */
         return AGAIN;
     if (is_ours(fd))
         return 0;
     if (is_unmade(fd))
         return make(fd, path, state_file, reason);
     if (!replace)
-        return fail(reason, WEIR_ERR_FORMAT, path, "not made by this version of weir: remove it");
-    return unlink(path) == 0 ? AGAIN : fail_errno(reason, path);
+        return weir_file_fail(reason, WEIR_ERR_FORMAT, path,
+                              "not made by this version of weir: remove it");
+    return unlink(path) == 0 ? AGAIN : weir_file_fail_errno(reason, path, NULL);
 }
 
 static int open_once(int *fd, const char *path, const char *state_file, unsigned how,
@@ -175,13 +125,14 @@ static int open_once(int *fd, const char *path, const char *state_file, unsigned
 {
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (*fd < 0)
-        return fail_errno(reason, path);
+        return weir_file_fail_errno(reason, path, NULL);
     if (is_ours(*fd))
         return 0;
-    bool locked = lock_file(*fd, (how & WEIR_EDGE_WAIT) != 0);
+    uint64_t patience_ns = how & WEIR_EDGE_WAIT ? PATIENCE_NS : 0;
+    bool locked = weir_file_lock_within(*fd, LOCK_FILE, patience_ns, NAP_NS) == 0;
     int err = locked ? finish(*fd, path, state_file, (how & WEIR_EDGE_REPLACE) != 0, reason)
-                     : fail(reason, WEIR_ERR_BUSY, path, "another process is making it");
-    (void)set_lock(*fd, LOCK_FILE, F_UNLCK);
+                     : weir_file_fail(reason, WEIR_ERR_BUSY, path, "another process is making it");
+    (void)weir_file_lock(*fd, LOCK_FILE, F_UNLCK);
     if (err != 0)
         close(*fd);
     return err;
@@ -200,7 +151,7 @@ int weir_edge_open(struct weir_edge **out, const char *state_file, unsigned how,
     for (unsigned i = 0; i < OPENS && err == AGAIN; i++)
         err = open_once(&edge->fd, edge->path, state_file, how, reason);
     if (err == AGAIN)
-        err = fail(reason, WEIR_ERR_BUSY, edge->path, "other processes remove it");
+        err = weir_file_fail(reason, WEIR_ERR_BUSY, edge->path, "other processes remove it");
     if (err < 0) {
         free(edge);
         return err;
@@ -222,7 +173,7 @@ void weir_edge_close(struct weir_edge *edge)
 bool weir_edge_is_current(const struct weir_edge *edge)
 {
     struct stat status;
-    return is_named(edge->fd, edge->path) && fstat(edge->fd, &status) == 0 &&
+    return weir_file_is_at(edge->fd, edge->path, false) && fstat(edge->fd, &status) == 0 &&
            status.st_size == sizeof(struct file);
 }
 
@@ -260,7 +211,7 @@ struct weir_edge_slot *weir_edge_take(struct weir_edge *edge)
         return NULL;
     for (unsigned i = 0; i < WEIR_EDGE_SLOTS; i++) {
         unsigned slot = edge->next_slot++ % WEIR_EDGE_SLOTS;
-        if (edge->taken[slot] || !set_lock(edge->fd, LOCK_SLOTS + (off_t)slot, F_WRLCK))
+        if (edge->taken[slot] || !weir_file_lock(edge->fd, LOCK_SLOTS + slot, F_WRLCK))
             continue;
         edge->taken[slot] = true;
         note_used(&edge->map->header, (uint64_t)slot + 1);

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "rules/calendar/posix_zone.h"
-#include "rules/file.h"
 
 #define FILE_BYTES_MAX (256 * 1024)
 #define TRANSITIONS_MAX 8192

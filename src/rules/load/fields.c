@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "core/bytes.h"
-#include "rules/file.h"
 #include "rules/load/environment.h"
 #include "rules/load/numbers.h"
 

@@ -5,11 +5,11 @@
 #include <openssl/crypto.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "core/bytes.h"
 #include "feature/identity/rules/json.h"
 #include "feature/identity/rules/jwks.h"
 #include "feature/identity/rules/jwt.h"
-#include "rules/file.h"
 #include "rules/load/attributes.h"
 #include "rules/load/environment.h"
 #include "rules/load/fields.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "rules/file.h"
+#include "base/file.h"
 
 /* Of one part of the settings; several front ends may share it. */
 struct context {

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/shared_folder.h"
+#include "base/shared_file.h"
 #include "core/text/reason.h"
 
 #define NAMES_MAX 65536 /* of one entry, the members of a group included */
@@ -136,29 +136,16 @@ static mode_t inherit(int fd, const struct stat *old)
 {
     mode_t mode = old->st_mode & MODE_BITS;
 
-    if (fchown(fd, old->st_uid, old->st_gid) != 0 && fchown(fd, (uid_t)-1, old->st_gid) != 0)
+    if (!weir_file_give(fd, old))
         mode &= ~MODE_OF_GROUP;
     return mode;
-}
-
-/* The mode of a new file where nobody says one: where a group shares the folder, the file is
- * shared, too. */
-static mode_t mode_in_folder(const char *path)
-{
-    struct stat status;
-    char folder[PATH_MAX];
-
-    snprintf(folder, sizeof folder, "%s", path);
-    return stat(dirname(folder), &status) == 0 && weir_folder_is_shared(status.st_mode)
-               ? MODE_SHARED
-               : MODE_DEFAULT;
 }
 
 int access_set(int fd, const char *path, const struct weir_table_options *options, int old,
                struct weir_reason *reason)
 {
     struct stat status;
-    mode_t mode = mode_in_folder(path);
+    mode_t mode = weir_file_is_in_shared_folder(path) ? MODE_SHARED : MODE_DEFAULT;
     uid_t uid = (uid_t)-1;
     gid_t gid = (gid_t)-1;
     int err = 0;

@@ -14,7 +14,7 @@
 
 /* Gives the new file `fd`, which is called `path`, its owner, group and mode: those of the options;
  * where these say nothing, those of the file that it replaces (`old`; -1: none), else 0600 (0660 in
- * a folder that a group shares, core/shared_folder.h) and the process's own. Errors:
+ * a folder that a group shares, base/shared_file.h) and the process's own. Errors:
  * WEIR_ERR_NOT_FOUND (no such user or group), WEIR_ERR_IO (this process may not set it). */
 int access_set(int fd, const char *path, const struct weir_table_options *options, int old,
                struct weir_reason *reason) __attribute__((warn_unused_result));

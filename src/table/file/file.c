@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/shared_file.h"
 #include "core/text/reason.h"
 #include "table/file/access.h"
 #include "table/file/copy.h"
@@ -24,34 +25,13 @@
 
 #define VERSION_OF_0_1 1 /* weir 0.2 copies such a file */
 
-static int fail(struct weir_reason *reason, int err, const char *path, const char *what)
-{
-    reason_text(reason, path);
-    reason_text(reason, ": ");
-    reason_text(reason, what);
-    return err;
-}
-
 static int fail_errno(struct weir_reason *reason, const char *path, const char *what)
 {
-    int number = errno;
-    char text[64] = "";
+    int number = errno, err = weir_file_fail_errno(reason, path, what);
 
-    reason_text(reason, path);
-    reason_text(reason, ": cannot ");
-    reason_text(reason, what);
-    reason_text(reason, ": ");
-    reason_text(reason, strerror_r(number, text, sizeof text));
     if (number == EACCES || number == EPERM)
         access_explain(path, reason);
-    return number == ENOMEM ? WEIR_ERR_MEMORY : WEIR_ERR_IO;
-}
-
-static int lock_byte(int fd, uint64_t at, short type)
-{
-    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = 1};
-
-    return fcntl(fd, F_OFD_SETLK, &lock);
+    return err == WEIR_ERR_MEMORY ? err : WEIR_ERR_IO;
 }
 
 #define NAP_NS UINT64_C(10000000)
@@ -78,11 +58,11 @@ static int lock_opening(int fd, const char *path, const struct weir_table_option
 {
     const struct timespec nap = {0, NAP_NS};
 
-    for (uint64_t naps = 0; lock_byte(fd, LOCK_OPENING, F_WRLCK) != 0; naps++) {
+    for (uint64_t naps = 0; !weir_file_lock(fd, LOCK_OPENING, F_WRLCK); naps++) {
         if (errno != EAGAIN && errno != EACCES && errno != EINTR)
             return fail_errno(reason, path, "lock it");
         if (naps >= opening_naps(fd, options))
-            return fail(
+            return weir_file_fail(
                 reason, WEIR_ERR_BUSY, path,
                 "another process is opening it and makes no progress: it is stopped, or its "
                 "disk hangs; resume it (kill -CONT) or end it (fuser lists the processes "
@@ -105,15 +85,6 @@ static int map_file(struct weir_table *table, uint64_t bytes, struct weir_reason
     return 0;
 }
 
-/* Whether `fd` is (still) the file of that name. */
-static bool is_file_at(int fd, const char *path)
-{
-    struct stat ours, theirs;
-
-    return fstat(fd, &ours) == 0 && stat(path, &theirs) == 0 && ours.st_dev == theirs.st_dev &&
-           ours.st_ino == theirs.st_ino;
-}
-
 /* Opens path.new for building a file, and locks it against all other processes that build one.
  * Returns the descriptor, or an error. */
 static int open_draft(const char *path, const struct weir_table_options *options,
@@ -133,11 +104,11 @@ static int open_draft(const char *path, const struct weir_table_options *options
         }
         /* Checked before the presence lock is tried: while this process waited, another may have
          * renamed this draft to the file itself, and processes that use the file hold that lock. */
-        if (is_file_at(fd, path)) {
-            if (lock_byte(fd, LOCK_PRESENCE, F_WRLCK) == 0)
+        if (weir_file_is_at(fd, path, true)) {
+            if (weir_file_lock(fd, LOCK_PRESENCE, F_WRLCK))
                 return fd;
             close(fd);
-            return fail(reason, WEIR_ERR_BUSY, path, "in use by another process");
+            return weir_file_fail(reason, WEIR_ERR_BUSY, path, "in use by another process");
         }
         close(fd); /* another process has built one and renamed it */
     }
@@ -188,7 +159,8 @@ static int copy(struct weir_table *table, const struct weir_table_options *optio
     /* Another process may have written to `old` meanwhile. */
     if (weir_table_validate(table, &detail) == 0)
         return 0;
-    fail(reason, WEIR_ERR_BUSY, table->path, "cannot be copied while another process writes: ");
+    weir_file_fail(reason, WEIR_ERR_BUSY, table->path,
+                   "cannot be copied while another process writes: ");
     reason_text(reason, detail.text);
     return WEIR_ERR_BUSY;
 }
@@ -238,21 +210,22 @@ int file_read_header(int fd, const char *path, uint64_t size, struct table_heade
 {
     if (size < sizeof *header || pread(fd, header, sizeof *header, 0) != sizeof *header ||
         header->magic != TABLE_MAGIC)
-        return fail(reason, WEIR_ERR_FORMAT, path, "not a state file of weir");
+        return weir_file_fail(reason, WEIR_ERR_FORMAT, path, "not a state file of weir");
     if (header->version == VERSION_OF_0_1)
-        return fail(
+        return weir_file_fail(
             reason, WEIR_ERR_FORMAT, path,
             "a state file of weir 0.1: start weir 0.2 on it once, which copies it, or begin "
             "anew (weir serve --reset-state)");
     if (header->version != TABLE_VERSION || header->layout != layout_checksum())
-        return fail(reason, WEIR_ERR_FORMAT, path,
-                    "a state file of another version of weir: give all programs on it the same "
-                    "version, or name another file");
+        return weir_file_fail(
+            reason, WEIR_ERR_FORMAT, path,
+            "a state file of another version of weir: give all programs on it the same "
+            "version, or name another file");
     if (header->check != layout_header_check(header) || layout_check(header) < 0)
-        return fail(reason, WEIR_ERR_DAMAGED, path, "the state file's header is damaged");
+        return weir_file_fail(reason, WEIR_ERR_DAMAGED, path, "the state file's header is damaged");
     if (header->bytes != size)
-        return fail(reason, WEIR_ERR_DAMAGED, path,
-                    "the state file has the wrong size: it was cut short or extended");
+        return weir_file_fail(reason, WEIR_ERR_DAMAGED, path,
+                              "the state file has the wrong size: it was cut short or extended");
     return 0;
 }
 
@@ -286,8 +259,8 @@ static int take_over(struct weir_table *table, const struct weir_table_options *
 
     for (uint32_t i = 0; i < table->fixed.owners_max; i++)
         if (!undo_valid(table, &table->owners[i]))
-            return fail(reason, WEIR_ERR_DAMAGED, table->path,
-                        "the state file's journals are damaged");
+            return weir_file_fail(reason, WEIR_ERR_DAMAGED, table->path,
+                                  "the state file's journals are damaged");
     for (uint32_t i = 0; i < table->fixed.owners_max; i++)
         owner_recover(table, i);
 
@@ -296,7 +269,7 @@ static int take_over(struct weir_table *table, const struct weir_table_options *
     if (err < 0)
         return err;
     if (header->mark_ns >= TIME_MAX || weir_table_validate(table, &detail) < 0) {
-        fail(reason, WEIR_ERR_DAMAGED, table->path, "the state file is damaged: ");
+        weir_file_fail(reason, WEIR_ERR_DAMAGED, table->path, "the state file is damaged: ");
         reason_text(reason, header->mark_ns >= TIME_MAX ? "its time" : detail.text);
         return WEIR_ERR_DAMAGED;
     }
@@ -333,9 +306,10 @@ static int open_existing(struct weir_table *table, const struct weir_table_optio
     if (err < 0)
         return err;
     if (is_other(&header, options, &plan) && !alone)
-        return fail(reason, WEIR_ERR_BUSY, table->path,
-                    "its size and share of spans cannot change while another process has it open; "
-                    "stop that one first");
+        return weir_file_fail(
+            reason, WEIR_ERR_BUSY, table->path,
+            "its size and share of spans cannot change while another process has it open; "
+            "stop that one first");
     err = map_file(table, header.bytes, reason, &base);
     if (err < 0)
         return err;
@@ -380,20 +354,21 @@ static int try_open_file(struct weir_table *table, const struct weir_table_optio
         return errno == ENOENT ? create(table, options, options->copy_of, false, reason)
                                : fail_errno(reason, table->path, "open it");
     if (fstat(table->fd, &status) != 0 || !S_ISREG(status.st_mode))
-        return fail(reason, WEIR_ERR_FORMAT, table->path, "not a regular file");
+        return weir_file_fail(reason, WEIR_ERR_FORMAT, table->path, "not a regular file");
     err = lock_opening(table->fd, table->path, options, reason);
     if (err < 0)
         return err;
-    if (!is_file_at(table->fd, table->path)) {
+    if (!weir_file_is_at(table->fd, table->path, true)) {
         close(table->fd);
         table->fd = -1;
         return 1;
     }
-    *alone = lock_byte(table->fd, LOCK_PRESENCE, F_WRLCK) == 0;
+    *alone = weir_file_lock(table->fd, LOCK_PRESENCE, F_WRLCK);
 
     if (options->reset && !*alone)
-        return fail(reason, WEIR_ERR_BUSY, table->path,
-                    "cannot be reset while another process has it open; stop that one first");
+        return weir_file_fail(
+            reason, WEIR_ERR_BUSY, table->path,
+            "cannot be reset while another process has it open; stop that one first");
     if (options->reset ||
         (*alone && fstat(table->fd, &status) == 0 && status.st_size == 0)) /* no state to lose */
         return replace(table, options, false, reason);
@@ -424,8 +399,8 @@ int file_open(struct weir_table *table, const struct weir_table_options *options
 
 int file_opened(struct weir_table *table)
 {
-    if (lock_byte(table->fd, LOCK_PRESENCE, F_RDLCK) != 0 ||
-        lock_byte(table->fd, LOCK_OPENING, F_UNLCK) != 0)
-        return WEIR_ERR_IO;
-    return 0;
+    return weir_file_lock(table->fd, LOCK_PRESENCE, F_RDLCK) &&
+                   weir_file_lock(table->fd, LOCK_OPENING, F_UNLCK)
+               ? 0
+               : WEIR_ERR_IO;
 }

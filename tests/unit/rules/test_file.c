@@ -8,8 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "feature/envoy/rules/envoy.h"
-#include "rules/file.h"
 #include "rules_test.h"
 #include "temporary.h"
 

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/file.h"
 #include "core/bytes.h"
 #include "feature/challenge/cookie.h"
 #include "feature/challenge/keys.h"
 #include "feature/challenge/puzzle.h"
 #include "feature/score/rules/score.h"
-#include "rules/file.h"
 #include "rules/load/attributes.h"
 #include "rules/load/environment.h"
 #include "rules/load/server/listener.h"

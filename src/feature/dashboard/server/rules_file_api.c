@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "core/bytes.h"
 #include "feature/dashboard/rules/shown_rules.h"
 #include "feature/dashboard/server/rules_api.h"
-#include "rules/file.h"
 #include "server/admin/call.h"
 #include "server/admin/file_call.h"
 #include "server/daemon/daemon.h"

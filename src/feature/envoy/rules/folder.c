@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "core/text/siphash.h"
-#include "rules/file.h"
 
 #define PATH_SIZE 4096
 #define FOLDERS_MAX 16  /* in each other */

@@ -9,10 +9,10 @@
 #include <unistd.h>
 #include <yaml.h>
 
+#include "base/file.h"
 #include "feature/identity/rules/keys_lines.h"
 #include "feature/identity/rules/keys_overrides.h"
 #include "rules/compiled.h"
-#include "rules/file.h"
 #include "rules/load/document.h"
 #include "rules/problems.h"
 

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "core/text/reason.h"
-#include "rules/file.h"
 
 struct listed {
     struct weir_cidr network; /* family 0: a value */

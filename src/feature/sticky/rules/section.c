@@ -4,9 +4,9 @@
 
 #include <string.h>
 
+#include "base/file.h"
 #include "core/bytes.h"
 #include "feature/sticky/rules/peers.h"
-#include "rules/file.h"
 #include "rules/load/environment.h"
 #include "rules/load/limit/limit_fields.h"
 #include "rules/load/server/redis.h"

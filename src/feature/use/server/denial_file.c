@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/shared_file.h"
 #include "rules/counter.h"
 
 #define S UINT64_C(1000000000)
@@ -92,35 +93,13 @@ static void rotate(struct weir_denial_file *file)
 }
 
 /* Returns how many bytes were written: fewer, when the disk refuses the rest. */
-static size_t write_all(int fd, const char *data, size_t size)
-{
-    size_t done = 0;
-    while (done < size) {
-        ssize_t written = write(fd, data + done, size - done);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            break;
-        done += (size_t)written;
-    }
-    return done;
-}
-
-/* Whether the path is still that of the open file. */
-static bool is_there(const struct weir_denial_file *file)
-{
-    struct stat open, now;
-    return file->fd >= 0 && fstat(file->fd, &open) == 0 && lstat(file->path, &now) == 0 &&
-           open.st_dev == now.st_dev && open.st_ino == now.st_ino;
-}
-
 /* Opens the file again, where it has gone from its path. The open one stays in use where that
  * fails. */
 static void follow_path(struct weir_denial_file *file)
 {
     int old = file->fd;
     uint64_t size = file->size;
-    if (is_there(file))
+    if (file->fd >= 0 && weir_file_is_at(file->fd, file->path, false))
         return;
     if (open_newest(file) < 0) {
         file->fd = old;
@@ -150,7 +129,7 @@ static size_t size_of_piece(const struct weir_denial_file *file, const char *lin
 
 static void write_piece(struct weir_denial_file *file, const char *data, size_t size)
 {
-    size_t done = write_all(file->fd, data, size);
+    size_t done = weir_file_write_all(file->fd, data, size);
     const char *last = done < size ? memrchr(data, '\n', done) : NULL;
     size_t whole = done == size ? size : last ? (size_t)(last + 1 - data) : 0;
     uint64_t lines = count_lines(data, size), kept = count_lines(data, whole);

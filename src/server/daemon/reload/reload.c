@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "feature/dashboard/server/rules_api.h"
-#include "rules/file.h"
 #include "rules/follow.h"
 #include "server/daemon/addresses.h"
 #include "server/daemon/clock.h"

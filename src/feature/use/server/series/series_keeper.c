@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/shared_file.h"
 #include "core/bytes.h"
 #include "feature/use/series_file.h"
 #include "feature/use/server/history.h"
@@ -37,20 +38,6 @@ struct weir_series_keeper {
 
 /* --- The thread ------------------------------------------------------------------------------- */
 
-static bool write_all(int fd, const char *bytes, size_t size)
-{
-    while (size > 0) {
-        ssize_t written = write(fd, bytes, size);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return false;
-        bytes += written;
-        size -= (size_t)written;
-    }
-    return true;
-}
-
 /* Returns 0 or an errno; then the file is as before. */
 static int replace(const struct weir_series_keeper *keeper, const struct weir_series_text *text)
 {
@@ -59,7 +46,7 @@ static int replace(const struct weir_series_keeper *keeper, const struct weir_se
     if (fd < 0)
         return errno;
     errno = 0;
-    bool whole = write_all(fd, text->bytes, text->size) && fsync(fd) == 0;
+    bool whole = weir_file_write_all(fd, text->bytes, text->size) == text->size && fsync(fd) == 0;
     int why = whole ? 0 : errno ? errno : EIO;
     if (close(fd) < 0 && why == 0)
         why = errno;

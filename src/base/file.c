@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see file.h */
-#include "rules/file.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/shared_file.h"
 
 static int refuse_errno(struct weir_reason *reason)
 {
@@ -60,8 +62,7 @@ int weir_file_check(const char *path, struct weir_reason *reason)
         close(file);
         return 0;
     }
-    snprintf(reason->text, sizeof(reason->text), "%.150s: %.90s", path, why.text);
-    return file;
+    return weir_file_fail(reason, file, path, why.text);
 }
 
 long weir_file_read(const char *path, char *bytes, size_t room, struct weir_reason *reason)

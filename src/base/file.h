@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening the files that a rules file names: regular files only.
+/* Opening files for reading: regular files only.
  *
  * A FIFO, a socket, a device or a folder is refused at once, and never waited for. Symbolic links
  * to regular files are followed, so Kubernetes' mounts work. On a file system that hangs, a call
@@ -7,8 +7,8 @@
  *
  * Threads: no state.
  */
-#ifndef WEIR_RULES_FILE_H
-#define WEIR_RULES_FILE_H
+#ifndef WEIR_BASE_FILE_H
+#define WEIR_BASE_FILE_H
 
 #include <stddef.h>
 
