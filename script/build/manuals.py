@@ -25,7 +25,7 @@ PAGES = {
     "allow": ("standing.md", "Ban, unban, allow"),
     "nft": ("kernel.md", "weir nft"),
     "standing": ("standing.md", "Ban, unban, allow"), "doctor": ("cli.md", "weir doctor"),
-    "capacity": ("cli.md", "weir capacity"),
+    "capacity": ("cli.md", "weir capacity"), "document": ("cli.md", "weir document"),
     "xdp": ("xdp.md", "weir xdp"),
 }
 

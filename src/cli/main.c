@@ -8,6 +8,7 @@
 #include "cli/bench/bench.h"
 #include "cli/capacity.h"
 #include "cli/doctor/doctor.h"
+#include "cli/document/document.h"
 #include "cli/explain.h"
 #include "cli/fetch/fetch.h"
 #include "cli/grant.h"
@@ -56,6 +57,7 @@ static const struct weir_command commands[] = {
     {"capacity", "show for how many keys a state has room", weir_command_capacity},
     {"replay", "run a recorded trace through the rules", weir_command_replay},
     {"explain", "show which limits a request meets, and why", weir_command_explain},
+    {"document", "write the limits down for those whom they limit", weir_command_document},
     {"fetch", "fetch URLs and keep to the limits of their servers", weir_command_fetch},
     {"bench", "put load on a server and measure it", weir_command_bench},
     {"top", "watch a running server's limits and most denied keys", weir_command_top},

@@ -22,6 +22,7 @@ struct rules_route {
     uint32_t atom;            /* of its pattern */
     struct weir_bytes method; /* data == NULL: any */
     uint64_t cost;
+    const char *path; /* the pattern, for people */
 };
 
 struct rules_cost {

@@ -42,6 +42,7 @@ static bool read_route(struct rules_loader *loader, const struct rules_node *nod
         route->method.size = method.size;
         path = (struct weir_bytes){space + 1, text.size - method.size - 1};
     }
+    route->path = rules_keep_text(loader, path.data, path.size);
     struct weir_path_pattern pattern;
     if (rules_read_pattern(loader, path, &pattern, &route->atom, &reason) < 0) {
         if (!loader->no_memory)
