@@ -21,7 +21,8 @@
  * Time is the thread's CPU time. The sides take turns, so that all see the same machine; printed
  * are the medians of their rounds, and what a decision allocates (goal: nothing): whatever malloc
  * and its kind are asked for in this process, shared libraries included. With names as arguments,
- * only those sides, for profilers.
+ * only those sides, for profilers; with a number before them, that many rounds, and nothing is
+ * printed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -417,6 +418,9 @@ static void print(struct side *side, int which)
 int main(int argc, char **argv)
 {
     static struct side sides[SIDES];
+    int rounds = argc > 1 ? atoi(argv[1]) : 0;
+    bool counts = rounds > 0 && rounds <= ROUNDS;
+    rounds = counts ? rounds : ROUNDS;
     samples_make();
     for (int i = 0; i < SIDES; i++) {
         for (int arg = 1; arg < argc; arg++)
@@ -427,13 +431,14 @@ int main(int argc, char **argv)
         side_open(&sides[i], i);
         round_ns(&sides[i]);
     }
-    for (int round = 0; round < ROUNDS; round++)
+    for (int round = 0; round < rounds; round++)
         for (int i = 0; i < SIDES; i++)
             if (sides[i].asked)
                 sides[i].ns[round] = round_ns(&sides[i]);
     for (int i = 0; i < SIDES; i++)
         if (sides[i].asked) {
-            print(&sides[i], i);
+            if (!counts)
+                print(&sides[i], i);
             side_close(&sides[i]);
         }
     if (argc == 1) {
