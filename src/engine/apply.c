@@ -150,10 +150,12 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
     } else if (__builtin_expect(generation->warns, 0)) {
         weir_engine_keep_identity(entry, &entry->identity);
     }
-    if (entry->lookup) /* which has pinned them */
-        entry->decision.count = (uint16_t)checks;
-    else
+    if (!entry->lookup) { /* which has pinned them */
         weir_engine_pin(engine, entry, checks);
+    } else {
+        entry->decision.count = (uint16_t)checks;
+        weir_engine_prefetch(engine, &entry->decision);
+    }
     if (__builtin_expect(query->strikes != NULL, 0) && engine->struck.count > 0) {
         int err = weir_strikes_keep(entry, &engine->struck, query->reason);
         if (err < 0)

@@ -94,7 +94,16 @@ static inline void weir_entry_unpin(struct weir_engine *engine, struct weir_entr
     entry->generation = NULL;
 }
 
-/* Ties the checks of a decision to the rules that they were made from. */
+/* Asks for the memory of the states of checks whose keys are known. */
+static inline void weir_engine_prefetch(const struct weir_engine *engine,
+                                        const struct weir_decision *decision)
+{
+    if (engine->store->ops->prefetch)
+        engine->store->ops->prefetch(engine->store, decision);
+}
+
+/* Ties the checks of a decision to the rules that they were made from, and asks for their states.
+ */
 static inline void weir_engine_pin(struct weir_engine *engine, struct weir_entry *entry, int checks)
 {
     entry->decision.count = (uint16_t)checks;
@@ -102,6 +111,7 @@ static inline void weir_engine_pin(struct weir_engine *engine, struct weir_entry
     weir_entry_unpin(engine, entry);
     entry->generation = engine->generation;
     entry->hooks |= engine->generation->hooks;
+    weir_engine_prefetch(engine, &entry->decision);
 }
 
 /* Warnings, see effect/warning.h: the end of their memory, and its decisions. */

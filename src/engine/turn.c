@@ -167,8 +167,8 @@ void weir_engine_queue(struct weir_engine *engine, struct weir_decision *decisio
     decision->verdict = WEIR_PENDING;
     decision->error = 0;
     decision->delay_ns = 0;
-    if (engine->store->ops->prefetch && !entry->far)
-        engine->store->ops->prefetch(engine->store, decision);
+    if (!entry->generation) /* the rules have done it when they knew the keys */
+        weir_engine_prefetch(engine, decision);
     engine->queue[engine->queued++] = decision; /* has room: the pool is no larger */
 }
 
@@ -352,6 +352,23 @@ uint64_t weir_engine_run(struct weir_engine *engine, uint64_t now_ns)
         return now_ns;
     uint64_t near_ns = due_of(&engine->near), far_ns = due_of(&engine->far);
     return near_ns < far_ns ? near_ns : far_ns;
+}
+
+void weir_engine_decide(struct weir_engine *engine, struct weir_decision *decision, uint64_t now_ns)
+{
+    struct weir_entry *entry = weir_entry_of(decision);
+    assert(entry->state == WEIR_ENTRY_TAKEN);
+    if (__builtin_expect(weir_lookup_waits(entry), 0)) {
+        entry->state = WEIR_ENTRY_LOOKING;
+        weir_engine_run(engine, now_ns);
+        return;
+    }
+    engine->now_ns = now_ns;
+    weir_lease_prepare(engine, entry);
+    decision->delay_ns = 0;
+    run_alone(engine, entry, deadline_of(engine));
+    while (__builtin_expect(engine->queued > 0 || engine->alone != NULL, 0))
+        weir_engine_run(engine, now_ns);
 }
 
 /* What becomes of a decision whose asker has gone. NULL: it is cancelled. */

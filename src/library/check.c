@@ -349,10 +349,7 @@ static void count(const struct weir_lane *lane, const struct weir_answer_summary
 
 void library_decide(struct weir *weir, struct weir_lane *lane, struct weir_decision *decision)
 {
-    weir_engine_queue(lane->engine, decision);
-    do
-        weir_engine_run(lane->engine, library_now(weir, lane));
-    while (weir_engine_waits(lane->engine));
+    weir_engine_decide(lane->engine, decision, library_now(weir, lane));
 }
 
 /* Fills a decision of the lane. */

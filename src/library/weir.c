@@ -458,8 +458,7 @@ int weir_release(struct weir *weir, const struct weir_lease_token *lease)
     struct weir_decision *decision = weir_engine_take(lane->engine); /* its only one */
     int err = weir_engine_apply_lease(lane->engine, decision, token);
     if (err == 0) {
-        weir_engine_queue(lane->engine, decision);
-        weir_engine_run(lane->engine, library_now(weir, lane));
+        weir_engine_decide(lane->engine, decision, library_now(weir, lane));
         err = decision->error != 0                ? decision->error
               : decision->verdict == WEIR_ALLOWED ? 0
                                                   : WEIR_ERR_NOT_FOUND;

@@ -111,6 +111,7 @@ static void try_limit(struct weir_engine *engine, const struct weir_entry *entry
     trial->decision.op = charges ? WEIR_OP_DECIDE : WEIR_OP_PEEK;
     if (live->remembered && !charges && !trial->live_denied)
         look_at_live(trial, live, first, end);
+    weir_engine_prefetch(engine, &trial->decision);
     weir_engine_queue(engine, &trial->decision);
 }
 

@@ -510,6 +510,7 @@ static bool goes_on(struct weir_engine *engine, struct weir_entry *entry)
         plan.step = STEP_BACK;
     make_step(engine, entry, &plan);
     entry->state = WEIR_ENTRY_TAKEN;
+    weir_engine_prefetch(engine, decision);
     weir_engine_queue(engine, decision);
     return true;
 }
