@@ -184,6 +184,20 @@ WIDE_INLINE bool bucket_take_plain_time(const struct weir_limit *limit, uint64_t
     return true;
 }
 
+/* bucket_report of a plain limit whose check was admitted, and of a state without a remainder. */
+WIDE_INLINE void bucket_report_plain(const struct weir_limit *limit, uint64_t tat_ns,
+                                     uint64_t now_ns, struct weir_report *report)
+{
+    uint64_t owed_ns = tat_ns > now_ns ? tat_ns - now_ns : 0;
+
+    report->limit = limit->capacity;
+    report->remaining = 0;
+    if (owed_ns <= limit->depth_ns)
+        report->remaining = (limit->depth_ns - owed_ns) / limit->period_ns;
+    report->retry_after_ns = 0;
+    report->reset_after_ns = owed_ns;
+}
+
 void bucket_charge_denied(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
                           uint64_t cost);
 void bucket_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "core/bucket.h"
 #include "core/scale.h"
 #include "core/text/siphash.h"
 
@@ -43,11 +44,25 @@ static void make_report(const struct weir_decision *decision, uint16_t i,
     }
 }
 
+/* Whether a check was admitted by a plain bucket, at no scale. */
+static bool is_plain(const struct weir_check *check, const struct weir_outcome *outcome)
+{
+    return check->limit && check->limit->plain && outcome->verdict == WEIR_ALLOWED &&
+           !outcome->reported && check->scale == 0 &&
+           (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) == 0 &&
+           outcome->cell.b == 0;
+}
+
 void weir_decision_report(const struct weir_decision *decision, uint16_t i,
                           struct weir_report *report)
 {
     const struct weir_check *check = &decision->checks[i];
+    const struct weir_outcome *outcome = &decision->outcomes[i];
 
+    if (__builtin_expect(is_plain(check, outcome), 1)) {
+        bucket_report_plain(check->limit, outcome->cell.a, decision->now_ns, report);
+        return;
+    }
     make_report(decision, i, check, scale_is_set(check), report);
 }
 
@@ -66,16 +81,6 @@ void weir_decision_report_whole(const struct weir_decision *decision, uint16_t i
     make_report(decision, i, &decision->checks[i], false, report);
 }
 
-uint16_t weir_decision_limit_end(const struct weir_decision *decision, uint16_t first)
-{
-    uint32_t rule = decision->checks[first].rule;
-    uint16_t end = first + 1;
-
-    while (rule != UINT32_MAX && end < decision->count && decision->checks[end].rule == rule)
-        end++;
-    return end;
-}
-
 /* Whether a check that denies or not is reported rather than another. */
 static bool is_tighter(bool denies, const struct weir_report *report, bool other_denies,
                        const struct weir_report *other)
@@ -88,8 +93,8 @@ static bool is_tighter(bool denies, const struct weir_report *report, bool other
                                                  : report->reset_after_ns > other->reset_after_ns;
 }
 
-uint16_t weir_decision_tightest(const struct weir_decision *decision, uint16_t first, uint16_t end,
-                                struct weir_report *report)
+uint16_t weir_decision_tightest_of(const struct weir_decision *decision, uint16_t first,
+                                   uint16_t end, struct weir_report *report)
 {
     uint64_t remaining;
     bool denies = decision->outcomes[first].verdict == WEIR_DENIED;

@@ -259,14 +259,30 @@ static inline uint16_t weir_decision_limits(const struct weir_decision *decision
 /* A limit of several rates is as many checks, one after the other, of one `rule`. Code that counts
  * or reports limits takes them together. Returns where the checks of the limit end whose first
  * check is `first`. Checks of commands (rule UINT32_MAX) are each a limit. */
-uint16_t weir_decision_limit_end(const struct weir_decision *decision, uint16_t first);
+static inline uint16_t weir_decision_limit_end(const struct weir_decision *decision, uint16_t first)
+{
+    uint32_t rule = decision->checks[first].rule;
+    uint16_t end = (uint16_t)(first + 1);
+
+    while (rule != UINT32_MAX && end < decision->count && decision->checks[end].rule == rule)
+        end++;
+    return end;
+}
 
 /* The one of the checks [first, end) of a limit that is reported to a client, and its report: of
  * those that deny the one with the longest retry; if none denies, the one with the least remaining,
  * and of such the one with the longest reset; the first where that is a tie too. In the report
  * `remaining` is the least of all: what the limit as a whole would admit. */
-uint16_t weir_decision_tightest(const struct weir_decision *decision, uint16_t first, uint16_t end,
-                                struct weir_report *report);
+uint16_t weir_decision_tightest_of(const struct weir_decision *decision, uint16_t first,
+                                   uint16_t end, struct weir_report *report);
+static inline uint16_t weir_decision_tightest(const struct weir_decision *decision, uint16_t first,
+                                              uint16_t end, struct weir_report *report)
+{
+    if (end - first > 1)
+        return weir_decision_tightest_of(decision, first, end, report);
+    weir_decision_report(decision, first, report);
+    return first;
+}
 
 /* Finds the check to blame for a denial: the denying, non-shadow check with the longest retry
  * (never is longest; ties in the order of `rule`). Returns its index and sets *retry_after_ns;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "core/prepaid.h"
 #include "core/scale.h"
 #include "engine/borrow.h"
 #include "engine/effect/action.h"
@@ -14,13 +15,13 @@
 #include "engine/token/lease_token.h"
 #include "feature/adaptive/rules/limit.h"
 #include "feature/standing/rules/match.h"
-#include "rules/charge/top_up.h"
 
 _Static_assert(WEIR_LEASE_TOKEN_TEXT_MAX < WEIR_LEASE_TOKEN_MAX, "a token and its NUL fit");
 
 /* When a cost of 1 is admitted. */
-static uint64_t next_ns(const struct weir_check *check, const struct weir_outcome *outcome,
-                        const struct weir_report *report, uint64_t now_ns)
+static __attribute__((noinline)) uint64_t next_ns(const struct weir_check *check,
+                                                  const struct weir_outcome *outcome,
+                                                  const struct weir_report *report, uint64_t now_ns)
 {
     if (report->remaining > 0)
         return 0;
@@ -35,8 +36,9 @@ static uint64_t next_ns(const struct weir_check *check, const struct weir_outcom
 }
 
 /* Tells every rate of a limit of several. Returns when all of them admit a cost of 1. */
-static uint64_t answer_rates(const struct weir_decision *decision, uint16_t first, uint16_t end,
-                             struct weir_answer_rate *rates)
+static __attribute__((noinline)) uint64_t answer_rates(const struct weir_decision *decision,
+                                                       uint16_t first, uint16_t end,
+                                                       struct weir_answer_rate *rates)
 {
     uint64_t latest_ns = 0;
     for (uint16_t i = first; i < end; i++) {
@@ -53,15 +55,14 @@ static uint64_t answer_rates(const struct weir_decision *decision, uint16_t firs
 }
 
 /* What is used of the limit, where the client is to be warned of it. */
-static void answer_warning(const struct weir_decision *decision, uint16_t first, uint16_t end,
-                           struct weir_answer_warning *warning)
+static __attribute__((noinline)) void answer_warning(const struct weir_decision *decision,
+                                                     uint16_t first, uint16_t end,
+                                                     struct weir_answer_warning *warning)
 {
     const struct weir_generation *generation = weir_entry_of(decision)->generation;
     uint32_t rule = decision->checks[first].rule;
     struct weir_warn_use use;
-    warning->percent = 0;
-    if (!generation || !generation->warns || rule >= generation->count ||
-        decision->verdict == WEIR_DENIED)
+    if (rule >= generation->count || decision->verdict == WEIR_DENIED)
         return;
     const struct weir_warn_at *at = weir_rules_warn_at(generation->rules, rule);
     uint8_t reached = weir_decision_warns(decision, first, end, at, &use);
@@ -70,7 +71,8 @@ static void answer_warning(const struct weir_decision *decision, uint16_t first,
 }
 
 /* Whether it was borrowed from this limit. */
-static bool is_borrowed(const struct weir_decision *decision, uint32_t rule)
+static __attribute__((noinline)) bool is_borrowed(const struct weir_decision *decision,
+                                                  uint32_t rule)
 {
     struct weir_borrowed borrowed[WEIR_CHECKS_MAX];
     uint16_t count = weir_engine_borrowed(decision, borrowed);
@@ -90,8 +92,8 @@ static bool overflows(const struct weir_decision *decision, uint16_t first, uint
 
 /* A request was charged to what was bought above its limit: tells the limit as it denied, with what
  * is left of the bought units. */
-static void answer_bought(const struct weir_decision *decision, struct weir_answer_limit *limit,
-                          uint32_t rule)
+static __attribute__((noinline)) void answer_bought(const struct weir_decision *decision,
+                                                    struct weir_answer_limit *limit, uint32_t rule)
 {
     struct weir_decision own;
     struct weir_report report;
@@ -110,32 +112,38 @@ static void answer_bought(const struct weir_decision *decision, struct weir_answ
 }
 
 /* Tells one limit, whose checks are [first, end). */
-static void answer_limit(const struct weir_decision *decision, uint16_t first, uint16_t end,
-                         struct weir_answer *answer)
+static inline void answer_limit(const struct weir_decision *decision, uint16_t first, uint16_t end,
+                                struct weir_answer *answer)
 {
+    const struct weir_entry *entry = weir_entry_of(decision);
+    const struct weir_generation *generation = entry->generation;
     struct weir_answer_limit *limit = &answer->limits[answer->count++];
     uint16_t i = weir_decision_tightest(decision, first, end, &limit->report);
-    const struct weir_generation *generation = weir_entry_of(decision)->generation;
     const struct weir_check *check = &decision->checks[i];
     limit->name = generation && check->rule < generation->count
                       ? generation->views[check->rule].name
                       : (struct weir_bytes){"", 0};
     limit->limit = check->limit;
-    limit->scale = scale_of_rate(check);
+    limit->scale = check->scale != 0 ? scale_of_rate(check) : 0;
     limit->cost = check->cost;
     limit->allowed = decision->outcomes[i].verdict != WEIR_DENIED;
     limit->shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
     limit->unlimited = (check->flags & WEIR_CHECK_UNLIMITED) != 0;
-    limit->bought = weir_rules_is_top_up(check);
-    limit->borrowed = __builtin_expect(weir_entry_of(decision)->borrow != NULL, 0) &&
-                      !limit->bought && is_borrowed(decision, check->rule);
+    limit->bought = check->limit && prepaid_is(check->limit);
+    limit->borrowed = __builtin_expect(entry->borrow != NULL, 0) && !limit->bought &&
+                      is_borrowed(decision, check->rule);
     limit->overflow = overflows(decision, first, end);
-    answer_warning(decision, first, end, &limit->warning);
+    limit->warning.percent = 0;
+    if (__builtin_expect(generation && generation->warns, 0))
+        answer_warning(decision, first, end, &limit->warning);
     limit->rate_count = end - first == 1 ? 0 : (uint8_t)(end - first);
     limit->first_rate = (uint8_t)first; /* there are no more rates than checks */
-    limit->next_ns = end - first == 1
-                         ? next_ns(check, &decision->outcomes[i], &limit->report, decision->now_ns)
-                         : answer_rates(decision, first, end, &answer->rates[first]);
+    if (__builtin_expect(end - first > 1, 0))
+        limit->next_ns = answer_rates(decision, first, end, &answer->rates[first]);
+    else
+        limit->next_ns = limit->report.remaining > 0 ? 0
+                                                     : next_ns(check, &decision->outcomes[i],
+                                                               &limit->report, decision->now_ns);
     if (__builtin_expect(limit->bought, 0))
         answer_bought(decision, limit, check->rule);
 }
@@ -183,11 +191,10 @@ static void answer_score(const struct weir_decision *decision, struct weir_answe
     score->signals = info->debug ? info->signals : NULL;
 }
 
-/* The request's retry. Under QUOTA one admitted check is enough, so the soonest counts. */
-static uint64_t retry_after(const struct weir_decision *decision, const struct weir_answer *answer)
+/* The retry of a denial. Under QUOTA one admitted check is enough, so the soonest counts. */
+static __attribute__((noinline)) uint64_t retry_after(const struct weir_decision *decision,
+                                                      const struct weir_answer *answer)
 {
-    if (answer->denied_by < 0)
-        return 0;
     uint64_t retry_ns = answer->limits[answer->denied_by].report.retry_after_ns;
     for (uint16_t i = 0; decision->policy == WEIR_POLICY_QUOTA && i < answer->count; i++) {
         const struct weir_answer_limit *limit = &answer->limits[i];
@@ -264,7 +271,8 @@ static void add_learner(struct weir_lease_begun *begun, const struct weir_decisi
                                     .in_flight = (uint32_t)used}; /* at most WEIR_LEASES_MAX */
 }
 
-static struct weir_bytes write_lease(const struct weir_decision *decision, char *text)
+static __attribute__((noinline)) struct weir_bytes write_lease(const struct weir_decision *decision,
+                                                               char *text)
 {
     struct weir_lease_fields lease; /* not cleared: 800 bytes that nearly no answer needs */
     bool local = decision->source == WEIR_SOURCE_LOCAL;
@@ -307,7 +315,7 @@ void weir_engine_answer(const struct weir_decision *decision, struct weir_answer
             answer->denied_by = (int16_t)answer->count;
         answer_limit(decision, i, end, answer);
     }
-    answer->retry_after_ns = retry_after(decision, answer);
+    answer->retry_after_ns = answer->denied_by < 0 ? 0 : retry_after(decision, answer);
     answer->standing.level.data = NULL;
     answer->standing.refused = false;
     if (__builtin_expect(weir_entry_of(decision)->stands, 0))
@@ -321,5 +329,7 @@ void weir_engine_answer(const struct weir_decision *decision, struct weir_answer
     if (generation && __builtin_expect(generation->acts, 0))
         weir_action_choose(decision, shown, answer);
     bool charges = decision->op == WEIR_OP_DECIDE || decision->op == WEIR_OP_DEBIT;
-    answer->lease = charges ? write_lease(decision, answer_lease) : (struct weir_bytes){NULL, 0};
+    answer->lease = (struct weir_bytes){NULL, 0};
+    if (__builtin_expect(decision->lease.id != 0, 0) && charges) /* it asks for one */
+        answer->lease = write_lease(decision, answer_lease);
 }

@@ -264,9 +264,9 @@ void weir_engine_queue(struct weir_engine *engine, struct weir_decision *decisio
  * when to call again at the latest (now_ns: at once; the next deadline; WEIR_NEVER: none). */
 uint64_t weir_engine_run(struct weir_engine *engine, uint64_t now_ns);
 
-/* Decides a taken decision at once, without a batch, and all that this queues: for callers that wait
- * for each, on a store that answers at once (a table). `done` is called from here, and what the
- * decision was queued for as often as it takes: a settlement has ended. */
+/* Decides a taken decision at once, without a batch, and all that this queues: for callers that
+ * wait for each, on a store that answers at once (a table). `done` is called from here, and what
+ * the decision was queued for as often as it takes: a settlement has ended. */
 void weir_engine_decide(struct weir_engine *engine, struct weir_decision *decision,
                         uint64_t now_ns);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine's turns: what is queued becomes a batch, and what a store leaves pending gets a
- * deadline. weir_engine_queue, weir_engine_decide, weir_engine_run and weir_engine_cancel of engine.h
- * are here.
+ * deadline. weir_engine_queue, weir_engine_decide, weir_engine_run and weir_engine_cancel of
+ * engine.h are here.
  *
  *   queue ──▶ batch ──▶ the store ──▶ decided, failed ──▶ finish
  *                           └──▶ pending ──▶ answered, or late: failed

@@ -6,8 +6,8 @@
  * the features that hang on requests, they are asked again. answers.txt is everything that a
  * client, an operator or a later request could see of each of them: checks with their keys and
  * hashes, the whole answer, header fields, the denial, warnings, strikes, trials, and at the end
- * the counters. A change of the path of a request leaves all of it as it is. Who wants another
- * answer writes the file anew, and reads the difference:
+ * the counters. A change of the path of a request leaves all of it as it is. A change that is
+ * meant to answer otherwise writes the file anew, and its author reads the difference:
  *
  *     build/tests/unit/engine/test_engine_golden tests/unit/engine/golden write
  */
