@@ -80,6 +80,22 @@ def test_a_killed_server_keeps_what_it_has_written_each_minute(tmp_path):
         assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_more_limits_than_are_copied_in_a_second_are_kept_whole(tmp_path):
+    names = [f"limit{i}" for i in range(80)]
+    limits = [{"name": name, "match": {"path": f"/{name}"}, "key": ["user"], "rate": f"3/{YEAR}"} for name in names]
+    rules = rules_of(*limits, state={"file": str(tmp_path / "state"), "size": "4MiB"})
+    with Weir(tmp_path, rules) as weir:
+        with weir.client() as client:
+            for name in names:
+                client.check(path=f"/{name}", attributes={"user": "ann"})
+        wait_until(lambda: series(weir)["requests"] == len(names), what="the tick")
+        wait_until((tmp_path / "state.series").exists, what="the end of a minute")
+        weir.kill()
+    with Weir(tmp_path, rules) as weir:
+        assert "series_" not in weir.text()
+        assert [series(weir, limit=name)["allowed"] for name in names] == [1] * len(names)
+
+
 def cut(path):
     path.write_bytes(path.read_bytes()[:-3])
 

@@ -178,6 +178,7 @@ void weir_use_history_take(struct weir_use_service *use, struct weir_use_limits 
     use->limit_count = limits->count;
     use->names = limits->names;
     use->rules = use->daemon->rules;
+    use->limits_set++;
     free(limits);
 }
 

@@ -132,6 +132,7 @@ struct weir_use_service {
     struct rules_string_map names;
     struct weir_use_limits *next; /* of rules that the workers are about to have; NULL: none */
     unsigned series_count;
+    uint64_t limits_set; /* how often `limits` were replaced */
     struct weir_use_edge edge;
     struct weir_series *whole;
     struct weir_series_keeper *keeper; /* see series_keeper.h; NULL: no state file, or not yet */

@@ -22,16 +22,27 @@
 #define SUFFIX ".series"
 #define NEW ".new"
 #define SAY_AGAIN_S 3600
+/* Series that are copied in one second: 0.07 ms each when they are full, so all 512 take 16 s. */
+#define PIECE 32
+
+/* A text that is being made, some series a second. */
+struct making {
+    bool on;
+    uint32_t at;         /* the next limit */
+    uint64_t limits_set; /* of the service, when it began: `at` counts those limits */
+    struct weir_series_text text;
+};
 
 struct weir_series_keeper {
     char *path, *new_path;
     uint64_t minute, said_s; /* the main thread's: when it wrote, and when it last said an error */
     int said;                /* which; 0: none */
     int unmade;              /* likewise: errno of the last that could not be made; 0: it was */
+    struct making making;    /* likewise */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t more, ended;
-    struct weir_series_text next; /* under `lock`, as all below; bytes NULL: nothing waits */
+    struct weir_series_text next; /* not ended. Under `lock`, as all below; bytes NULL: none */
     bool busy, closing, gone;
     int failed; /* errno of the last that could not be written; 0: it was */
 };
@@ -70,7 +81,7 @@ static void *writer(void *context)
             break;
         keeper->busy = true;
         pthread_mutex_unlock(&keeper->lock);
-        int failed = replace(keeper, &text);
+        int failed = weir_series_text_end(&text) ? replace(keeper, &text) : ENOMEM;
         free(text.bytes);
         pthread_mutex_lock(&keeper->lock);
         keeper->busy = false;
@@ -85,6 +96,7 @@ static void *writer(void *context)
 static void free_keeper(struct weir_series_keeper *keeper)
 {
     free(keeper->next.bytes);
+    free(keeper->making.text.bytes);
     free(keeper->path);
     free(keeper->new_path);
     free(keeper);
@@ -225,41 +237,57 @@ void weir_series_keeper_start(struct weir_use_service *use)
     read_series(use);
 }
 
-static bool make_text(const struct weir_use_service *use, struct weir_series_text *text)
+static void make_begin(const struct weir_use_service *use, struct making *making)
 {
-    weir_series_text_begin(text, WEIR_USE_WHOLE_FIELDS, WEIR_USE_FIELDS);
-    weir_series_text_add(text, (struct weir_bytes){NULL, 0}, use->whole, WEIR_USE_WHOLE_FIELDS);
-    for (uint32_t i = 0; i < use->limit_count; i++)
-        if (use->limits[i].series)
-            weir_series_text_add(text, weir_bytes_of(use->limits[i].name), use->limits[i].series,
-                                 WEIR_USE_FIELDS);
-    return weir_series_text_end(text);
+    free(making->text.bytes);
+    *making = (struct making){.on = true, .limits_set = use->limits_set};
+    weir_series_text_begin(&making->text, WEIR_USE_WHOLE_FIELDS, WEIR_USE_FIELDS);
+    weir_series_text_add(&making->text, (struct weir_bytes){NULL, 0}, use->whole,
+                         WEIR_USE_WHOLE_FIELDS);
 }
 
-/* Gives the series to the thread, if it is at nothing; the last ones also while it is writing. */
-static void hand_over(struct weir_use_service *use, bool last)
+/* Adds up to `count` series. Whether that was all. */
+static bool make_on(const struct weir_use_service *use, struct making *making, uint32_t count)
 {
-    struct weir_series_keeper *keeper = use->keeper;
-    struct weir_series_text text;
-    pthread_mutex_lock(&keeper->lock);
-    bool idle = (last || !keeper->busy) && !keeper->next.bytes;
-    pthread_mutex_unlock(&keeper->lock);
-    if (!idle)
-        return;
-    keeper->unmade = make_text(use, &text) ? 0 : text.full ? EFBIG : ENOMEM;
+    for (; making->at < use->limit_count && count > 0; making->at++) {
+        const struct weir_use_limit *limit = &use->limits[making->at];
+        if (!limit->series)
+            continue;
+        weir_series_text_add(&making->text, weir_bytes_of(limit->name), limit->series,
+                             WEIR_USE_FIELDS);
+        count--;
+    }
+    return making->at >= use->limit_count;
+}
+
+/* Gives the series to the thread. */
+static void hand_over(struct weir_series_keeper *keeper)
+{
+    struct making *making = &keeper->making;
+    making->on = false;
+    keeper->unmade = making->text.bytes ? 0 : making->text.full ? EFBIG : ENOMEM;
     if (keeper->unmade != 0)
         return;
     pthread_mutex_lock(&keeper->lock);
-    keeper->next = text;
+    keeper->next = making->text;
     pthread_cond_signal(&keeper->more);
     pthread_mutex_unlock(&keeper->lock);
+    making->text.bytes = NULL;
 }
 
-void weir_series_keeper_tick(struct weir_use_service *use, uint64_t now_s)
+/* Whether the thread is at nothing; the last series wait also while it is writing. */
+static bool may_begin(struct weir_series_keeper *keeper, bool last)
+{
+    pthread_mutex_lock(&keeper->lock);
+    bool idle = (last || !keeper->busy) && !keeper->next.bytes;
+    pthread_mutex_unlock(&keeper->lock);
+    return idle;
+}
+
+/* What is to be said of the minute that has ended. */
+static void say(struct weir_use_service *use, uint64_t now_s)
 {
     struct weir_series_keeper *keeper = use->keeper;
-    if (!keeper || now_s / 60 == keeper->minute)
-        return;
     pthread_mutex_lock(&keeper->lock);
     int failed = keeper->unmade ? keeper->unmade : keeper->busy ? EBUSY : keeper->failed;
     pthread_mutex_unlock(&keeper->lock);
@@ -268,8 +296,23 @@ void weir_series_keeper_tick(struct weir_use_service *use, uint64_t now_s)
         keeper->said_s = now_s;
     }
     keeper->said = failed;
-    keeper->minute = now_s / 60;
-    hand_over(use, false);
+}
+
+void weir_series_keeper_tick(struct weir_use_service *use, uint64_t now_s)
+{
+    struct weir_series_keeper *keeper = use->keeper;
+    if (!keeper)
+        return;
+    if (now_s / 60 != keeper->minute) {
+        keeper->minute = now_s / 60;
+        say(use, now_s);
+        if (!keeper->making.on && may_begin(keeper, false))
+            make_begin(use, &keeper->making);
+    } else if (keeper->making.on && keeper->making.limits_set != use->limits_set) {
+        make_begin(use, &keeper->making); /* a reload has moved the limits */
+    }
+    if (keeper->making.on && make_on(use, &keeper->making, PIECE))
+        hand_over(keeper);
 }
 
 void weir_series_keeper_stop(struct weir_use_service *use)
@@ -279,7 +322,11 @@ void weir_series_keeper_stop(struct weir_use_service *use)
     int err = 0;
     if (!keeper)
         return;
-    hand_over(use, true);
+    if (may_begin(keeper, true)) {
+        make_begin(use, &keeper->making);
+        (void)make_on(use, &keeper->making, UINT32_MAX);
+        hand_over(keeper);
+    }
     clock_gettime(CLOCK_MONOTONIC, &then);
     then.tv_sec += WEIR_SERIES_STOP_MS / 1000;
     pthread_mutex_lock(&keeper->lock);
