@@ -155,7 +155,8 @@ export class Denials {
   tell({ lost }) {
     const { summary, chosen } = this;
     const texts = [`${count(summary.denials)} denials, of which ${count(summary.kept)} are kept one by one.`];
-    if (chosen.limit && !summary.limit_known) texts.push(`The rules have no limit "${chosen.limit}".`);
+    if (chosen.limit && !summary.limit_known)
+      texts.push(`The rules have no limit "${chosen.limit}"${summary.did_you_mean ? `; did you mean "${summary.did_you_mean}"?` : "."}`);
     if (summary.known_from_s > summary.from_s) texts.push(`Before ${dateTime(summary.known_from_s)} nothing is kept any more.`);
     if (lost > 0) texts.push(`${count(lost)} found no room.`);
     this.note.textContent = texts.join(" ");

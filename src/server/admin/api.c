@@ -260,17 +260,12 @@ static void top_reply(struct weir_http_call *call, struct weir_bytes name, bool 
                           json_pack("{s:s%, s:o}", "limit", name.data, name.size, "keys", keys));
 }
 
-static void refuse_limit(struct weir_http_call *call)
-{
-    weir_http_problem(call, WEIR_HTTP_404, NULL, "no limit of that name");
-}
-
 /* The limit that the path names; -1: none, which it has answered. */
 static int limit_of(struct weir_http_call *call)
 {
     int rule = weir_rules_find(weir_worker_rules(call->worker), call->part.data, call->part.size);
     if (rule < 0)
-        refuse_limit(call);
+        weir_admin_refuse_limit(call, call->part);
     return rule;
 }
 
@@ -284,7 +279,7 @@ static void limit_handle(struct weir_http_call *call)
              weir_rules_settings(daemon->rules)->standing.kinds_count > 0)
         weir_admin_reply_json(call, weir_standing_limit_json(daemon));
     else
-        refuse_limit(call);
+        weir_admin_refuse_limit(call, call->part);
 }
 
 static void top_handle(struct weir_http_call *call)
@@ -296,7 +291,7 @@ static void top_handle(struct weir_http_call *call)
     if (is_limit || standing)
         top_reply(call, call->part, is_limit);
     else
-        refuse_limit(call);
+        weir_admin_refuse_limit(call, call->part);
 }
 
 /* --- One key's state -------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 
 #include "core/bytes.h"
 #include "rules/match/key_values.h"
+#include "rules/problems.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
 
@@ -22,6 +23,31 @@ void weir_admin_reply_json(struct weir_http_call *call, json_t *value)
         weir_http_problem(call, WEIR_HTTP_500, NULL, "out of memory");
     free(text);
     json_decref(value);
+}
+
+const char *weir_admin_nearest_limit(const struct weir_rules *rules, struct weir_bytes name)
+{
+    uint32_t count = weir_rules_count(rules);
+    count = count < WEIR_ADMIN_NEAR_MAX ? count : WEIR_ADMIN_NEAR_MAX;
+    const char **names = calloc(count + 1, sizeof *names);
+    for (uint32_t i = 0; names && i < count; i++) {
+        struct weir_rule_info info;
+        weir_rules_info(rules, i, &info);
+        names[i] = info.name;
+    }
+    const char *nearest =
+        names && name.size > 0 ? rules_nearest(name.data, name.size, names, count) : NULL;
+    free(names);
+    return nearest;
+}
+
+void weir_admin_refuse_limit(struct weir_http_call *call, struct weir_bytes name)
+{
+    const char *near = weir_admin_nearest_limit(weir_worker_rules(call->worker), name);
+    char text[WEIR_REASON_MAX];
+    snprintf(text, sizeof text, "no limit of that name%s%.128s%s", near ? "; did you mean `" : "",
+             near ? near : "", near ? "`?" : "");
+    weir_http_problem(call, WEIR_HTTP_404, NULL, text);
 }
 
 /* Whether it is a parameter of the request besides those of the key: takes it in. */

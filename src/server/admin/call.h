@@ -24,6 +24,15 @@ int weir_admin_read_key(struct weir_http_call *call, uint32_t rule, struct weir_
 void weir_admin_write_bought(struct weir_slot *slot, struct weir_output *output, const char *begin);
 
 struct json_t;
+struct weir_rules;
+
+/* The name of a limit that a name may be a mistyping of; NULL: none. Of many limits the first
+ * WEIR_ADMIN_NEAR_MAX are looked at. */
+#define WEIR_ADMIN_NEAR_MAX 4096
+const char *weir_admin_nearest_limit(const struct weir_rules *rules, struct weir_bytes name);
+
+/* Answers that no limit has that name, with the nearest. */
+void weir_admin_refuse_limit(struct weir_http_call *call, struct weir_bytes name);
 
 /* Answers with a JSON value, which it consumes; NULL: memory was out. */
 void weir_admin_reply_json(struct weir_http_call *call, struct json_t *value);

@@ -457,6 +457,24 @@ static void set_reason(struct weir_standing_entry *entry, struct weir_bytes reas
         memcpy(entry->reason, reason.data, reason.size);
 }
 
+/* Reads the question of a list; a kind without a value is checked, too. False: it has answered. */
+static bool read_list(struct weir_http_call *call, struct weir_standing_ask *ask,
+                      struct weir_standing_value *value)
+{
+    struct weir_reason reason = {""};
+    int err = 0;
+
+    if (!has_service(call) || !weir_standing_ask_read(call, ask, false))
+        return false;
+    if (ask->value.data)
+        return read_value(call, ask, value);
+    if (ask->kind.size > 0)
+        err = weir_standing_kind_check(settings_of(call), ask->kind, &reason);
+    if (err < 0)
+        weir_http_refuse(call, err, &reason);
+    return err == 0;
+}
+
 static void list(struct weir_http_call *call)
 {
     struct weir_standing_value value = {.kind = NULL};
@@ -464,8 +482,7 @@ static void list(struct weir_http_call *call)
     struct weir_standing_ask ask;
     int level = -1;
 
-    if (!has_service(call) || !weir_standing_ask_read(call, &ask, false) ||
-        (ask.value.data && !read_value(call, &ask, &value)))
+    if (!read_list(call, &ask, &value))
         return;
     if (ask.level.data && (level = weir_standing_level_of(ask.level)) < 0) {
         weir_http_problem(call, WEIR_HTTP_400, NULL, WEIR_STANDING_LEVEL_WANTED);
@@ -488,8 +505,7 @@ static void history(struct weir_http_call *call)
     struct wait *wait;
     struct weir_standing_ask ask;
 
-    if (!has_service(call) || !weir_standing_ask_read(call, &ask, false) ||
-        (ask.value.data && !read_value(call, &ask, &value)))
+    if (!read_list(call, &ask, &value))
         return;
     wait = wait_new(call, WEIR_KEEPER_ROWS, &ask, weir_bytes_of(value.shown));
     if (!wait)

@@ -293,17 +293,19 @@ static struct look *look_new(const struct weir_standing_listed *listed,
 static bool has_lists(struct weir_http_call *call, const struct weir_standing_ask *ask,
                       const struct weir_standing_settings *settings)
 {
-    bool kind = !ask->kind.data, file = !ask->file.data;
+    struct weir_reason reason = {""};
+    bool file = !ask->file.data;
 
-    for (size_t i = 0; i < settings->kinds_count; i++)
-        kind |= weir_bytes_equal(ask->kind, settings->kinds[i].name);
+    if (ask->kind.data && weir_standing_kind_check(settings, ask->kind, &reason) < 0) {
+        weir_http_problem(call, WEIR_HTTP_404, NULL, reason.text);
+        return false;
+    }
     for (size_t i = 0; i < settings->lists_count; i++)
         file |= weir_bytes_are(ask->file, settings->lists[i].path);
-    if (!kind || !file)
+    if (!file)
         weir_http_problem(call, WEIR_HTTP_404, NULL,
-                          kind ? "file: no list of the rules has it as its file"
-                               : "kind: not one of standing.by");
-    return kind && file;
+                          "file: no list of the rules has it as its file");
+    return file;
 }
 
 static void show_entries(struct weir_http_call *call)

@@ -368,6 +368,16 @@ static void refuse_kind(const struct weir_standing_settings *settings, struct we
     }
 }
 
+int weir_standing_kind_check(const struct weir_standing_settings *settings, struct weir_bytes kind,
+                             struct weir_reason *reason)
+{
+    if (find_kind(settings, kind))
+        return 0;
+    reason->text[0] = '\0';
+    refuse_kind(settings, kind, reason);
+    return WEIR_ERR_RANGE;
+}
+
 static void show_network(struct weir_standing_value *value)
 {
     char address[WEIR_ADDRESS_TEXT_MAX];

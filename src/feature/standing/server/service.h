@@ -108,6 +108,10 @@ struct weir_standing_value {
     char shown[WEIR_LIST_VALUE_MAX + 1]; /* canonical; of a secret kind "sha256:…" */
 };
 
+/* Whether a kind is one of `by`. Errors: WEIR_ERR_RANGE; *reason says which there are. */
+int weir_standing_kind_check(const struct weir_standing_settings *settings, struct weir_bytes kind,
+                             struct weir_reason *reason) __attribute__((warn_unused_result));
+
 /* Reads a value. Errors: WEIR_ERR_RANGE (no such kind), WEIR_ERR_SYNTAX; *reason says what. */
 int weir_standing_value_read(const struct weir_standing_service *service,
                              const struct weir_standing_settings *settings, struct weir_bytes kind,

@@ -313,6 +313,18 @@ static int follow(struct admin_client *client, const struct denials_options *opt
     }
 }
 
+/* Whether the server's rules have the limit that was asked for; if not, *reason says so. */
+static bool knows_limit(const struct denials_options *options, const json_t *answer,
+                        struct weir_reason *reason)
+{
+    const char *near = text_of(answer, "did_you_mean", NULL);
+    if (!json_is_false(json_object_get(answer, "limit_known")))
+        return true;
+    snprintf(reason->text, sizeof reason->text, "the rules have no limit '%.64s'%s%.64s%s",
+             options->limit, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return false;
+}
+
 static int show(struct admin_client *client, void *context, struct weir_reason *reason)
 {
     const struct denials_options *options = context;
@@ -322,6 +334,13 @@ static int show(struct admin_client *client, void *context, struct weir_reason *
     json_int_t last = number_of(answer, "last");
     for (size_t i = json_array_size(list); i-- > 0;) /* oldest first */
         print_one(options, json_array_get(list, i));
+    if (err == 0 && !knows_limit(options, answer, reason)) {
+        if (json_array_size(list) == 0) {
+            json_decref(answer);
+            return WEIR_ERR_NOT_FOUND;
+        }
+        cli_error("%s", reason->text); /* it had one, when these were denied */
+    }
     if (err == 0 && json_array_size(list) == 0 && !options->json && !options->follow)
         puts("no denials");
     json_decref(answer);

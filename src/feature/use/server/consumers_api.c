@@ -299,6 +299,8 @@ static void top_handle(struct weir_http_call *call)
         json_object_set_new(answer, "routes", places_json(use, WEIR_USE_ROUTE));
         json_object_set_new(answer, "plans", places_json(use, WEIR_USE_PLAN));
     }
+    if (answer && query.limit.data)
+        weir_use_say_limit(answer, use, query.limit);
     weir_admin_reply_json(call, answer);
 }
 
@@ -324,8 +326,11 @@ static void near_handle(struct weir_http_call *call)
         shown++;
     }
     free(items);
-    weir_admin_reply_json(call, json_pack("{s:I, s:o, s:I}", "above_percent", integer(query.above),
-                                          "keys", keys, "known", (json_int_t)count));
+    json_t *answer = json_pack("{s:I, s:o, s:I}", "above_percent", integer(query.above), "keys",
+                               keys, "known", (json_int_t)count);
+    if (answer && query.limit.data)
+        weir_use_say_limit(answer, use, query.limit);
+    weir_admin_reply_json(call, answer);
 }
 
 /* Adds the counts of a window to what is known of the keys. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "feature/use/server/query.h"
 #include "feature/use/server/shown_json.h"
 #include "server/daemon/daemon.h"
 
@@ -195,26 +196,18 @@ static void find(const struct weir_use_service *use, const struct weir_denial_fi
     }
 }
 
-static json_t *summary_json(struct summary *summary, bool limit_known, uint64_t known_from)
+static json_t *summary_json(struct summary *summary, uint64_t known_from)
 {
     uint64_t step_s = weir_denial_bar_s(summary->until_s - summary->from_s);
     uint64_t from_s = summary->from_s / step_s * step_s;
     json_t *groups = json_object(), *others = json_object();
     for (unsigned kind = 0; kind < KINDS; kind++)
         add_groups(summary, (enum kind)kind, groups, others);
-    return json_pack("{s:I, s:I, s:I, s:I, s:o, s:I, s:b, s:o, s:o}", "denials",
+    return json_pack("{s:I, s:I, s:I, s:I, s:o, s:I, s:o, s:o}", "denials",
                      (json_int_t)summary->denials, "kept", (json_int_t)summary->count, "from_s",
                      (json_int_t)from_s, "step_s", (json_int_t)step_s, "counts",
                      counts_json(summary, from_s, step_s), "known_from_s", (json_int_t)known_from,
-                     "limit_known", limit_known, "groups", groups, "others", others);
-}
-
-/* Those who are not limits, but refuse like one, are known, too. */
-static bool is_known(const struct weir_use_service *use, struct weir_bytes limit)
-{
-    return limit.size == 0 || weir_rules_find(use->daemon->rules, limit.data, limit.size) >= 0 ||
-           weir_bytes_are(limit, WEIR_ANSWER_BY_STANDING) ||
-           weir_bytes_are(limit, WEIR_ANSWER_BY_UNKNOWN);
+                     "groups", groups, "others", others);
 }
 
 json_t *weir_denial_groups_json(struct weir_use_service *use,
@@ -227,7 +220,8 @@ json_t *weir_denial_groups_json(struct weir_use_service *use,
     if (summary.found && summary.groups) {
         find(use, filter, &summary);
         set_span(&summary, filter, now_ns);
-        json = summary_json(&summary, is_known(use, filter->limit), known_from_s(use));
+        json = summary_json(&summary, known_from_s(use));
+        weir_use_say_limit(json, use, filter->limit);
     }
     free(summary.groups);
     free(summary.found);

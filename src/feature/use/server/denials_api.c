@@ -66,15 +66,20 @@ static json_t *after_json(const struct weir_use_service *use,
     return list;
 }
 
-static json_t *answer(const struct weir_use_service *use, json_t *list, uint64_t last)
+static json_t *answer(const struct weir_use_service *use, struct weir_bytes limit, json_t *list,
+                      uint64_t last)
 {
     uint64_t more = 0, full = 0;
     for (unsigned i = 0; i < use->observer_count; i++) {
         more += weir_counted(&weir_observer_stats(use->observers[i])->denials_more);
         full += weir_counted(&weir_observer_stats(use->observers[i])->denials_full);
     }
-    return json_pack("{s:o, s:I, s:I, s:I, s:s}", "denials", list, "last", (json_int_t)last,
-                     "left_out", (json_int_t)more, "lost", (json_int_t)full, "node", use->node);
+    json_t *json =
+        json_pack("{s:o, s:I, s:I, s:I, s:s}", "denials", list, "last", (json_int_t)last,
+                  "left_out", (json_int_t)more, "lost", (json_int_t)full, "node", use->node);
+    if (json && limit.data)
+        weir_use_say_limit(json, use, limit);
+    return json;
 }
 
 /* --- A call that waits ------------------------------------------------------------------------ */
@@ -86,7 +91,7 @@ static void wait_write(struct weir_slot *slot, struct weir_output *output)
     const struct weir_denial_filter filter = weir_use_query_filter(&wait->query);
     uint64_t last;
     json_t *list = after_json(wait->use, &filter, wait->query.after, wait->query.count, &last);
-    json_t *json = answer(wait->use, list, last);
+    json_t *json = answer(wait->use, wait->query.limit, list, last);
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
     if (text) {
         weir_http_begin(http, output, WEIR_HTTP_200, slot->detail, slot->flags);
@@ -207,7 +212,8 @@ static void denials_handle(struct weir_http_call *call)
         list = after_json(use, &filter, query.after, query.count, &last);
     else
         list = weir_denials_newest(use, &filter, query.before, query.count);
-    weir_admin_reply_json(call, answer(use, list, query.after_given ? last : use->denial_last));
+    weir_admin_reply_json(
+        call, answer(use, query.limit, list, query.after_given ? last : use->denial_last));
 }
 
 const struct weir_http_route weir_denials_routes[] = {

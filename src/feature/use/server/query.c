@@ -2,11 +2,14 @@
 /* see query.h */
 #include "feature/use/server/query.h"
 
+#include <jansson.h>
 #include <string.h>
 
 #include "core/bytes.h"
+#include "feature/use/engine/cause.h"
 #include "feature/use/server/daemon.h"
 #include "rules/load/numbers.h"
+#include "server/admin/call.h"
 #include "server/daemon/daemon.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
@@ -195,4 +198,26 @@ bool weir_use_query_read(struct weir_http_call *call, unsigned takes, uint64_t n
         }
     }
     return true;
+}
+
+/* Those who are not limits, but refuse like one, are known, too. */
+static bool is_known(const struct weir_use_service *use, struct weir_bytes limit)
+{
+    if (limit.size == 0 || weir_rules_find(use->daemon->rules, limit.data, limit.size) >= 0)
+        return true;
+    for (unsigned cause = 0; cause < WEIR_CAUSES; cause++)
+        if (weir_bytes_are(limit, weir_cause_names[cause]))
+            return true;
+    return weir_bytes_are(limit, WEIR_ANSWER_BY_STANDING) ||
+           weir_bytes_are(limit, WEIR_ANSWER_BY_UNKNOWN);
+}
+
+void weir_use_say_limit(struct json_t *answer, const struct weir_use_service *use,
+                        struct weir_bytes limit)
+{
+    bool known = is_known(use, limit);
+    const char *near = known ? NULL : weir_admin_nearest_limit(use->daemon->rules, limit);
+    json_object_set_new(answer, "limit_known", json_boolean(known));
+    if (!known)
+        json_object_set_new(answer, "did_you_mean", near ? json_string(near) : json_null());
 }

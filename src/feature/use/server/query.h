@@ -40,6 +40,8 @@ enum weir_use_parameter {
     WEIR_USE_P_FIELDS = 65536, /* of a series, by name */
 };
 
+struct json_t;
+
 struct weir_use_query {
     struct weir_bytes limit, key, kind, route;      /* data == NULL: not given */
     struct weir_bytes callers[WEIR_DENIAL_CALLERS]; /* user, org, address: likewise */
@@ -62,6 +64,11 @@ bool weir_use_query_read(struct weir_http_call *call, unsigned takes, uint64_t n
 
 /* The denials that a query asks for; its texts are borrowed. */
 struct weir_denial_filter weir_use_query_filter(const struct weir_use_query *query);
+
+/* Adds to an answer whether the rules have the limit that was asked for: "limit_known", and where
+ * not, "did_you_mean": one of theirs, or null. Without a limit it is known. */
+void weir_use_say_limit(struct json_t *answer, const struct weir_use_service *use,
+                        struct weir_bytes limit);
 
 /* The service of a call's daemon. */
 struct weir_use_service *weir_use_of(const struct weir_http_call *call);

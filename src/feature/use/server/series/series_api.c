@@ -68,7 +68,7 @@ static void series_handle(struct weir_http_call *call)
     uint64_t most = query.minutes ? WEIR_SERIES_MINUTES : WEIR_SERIES_SECONDS;
     uint64_t count = query.count < most ? query.count : most;
     if (query.limit.data && !all && !limit) {
-        weir_http_problem(call, WEIR_HTTP_404, NULL, "no limit of that name");
+        weir_admin_refuse_limit(call, query.limit);
         return;
     }
     if (all && count * WEIR_USE_FIELDS * (use->series_count + 1) > POINTS_MAX) {
@@ -79,16 +79,17 @@ static void series_handle(struct weir_http_call *call)
     /* Up to the newest second that is whole, or its minute. A server that has just begun has none,
      * but the minutes of an earlier run. */
     uint64_t resolution_s = query.minutes ? 60 : 1, last_s = weir_series_last(use->whole);
-    uint64_t last = (last_s > 0 ? last_s : now_ns / S - 1) / resolution_s;
+    uint64_t until_s = last_s > 0 ? last_s + 1 : now_ns / S;
+    uint64_t last = (until_s - 1) / resolution_s;
     if (query.minutes && last_s == 0 && weir_series_last_minute(use->whole) > last)
         last = weir_series_last_minute(use->whole);
     const struct span span = {.minutes = query.minutes,
                               .from = last >= count ? last - count + 1 : 0,
                               .count = count,
                               .fields = query.fields};
-    json_t *answer =
-        json_pack("{s:I, s:I, s:I}", "resolution_s", (json_int_t)resolution_s, "from_s",
-                  (json_int_t)span.from * (json_int_t)resolution_s, "count", (json_int_t)count);
+    json_t *answer = json_pack("{s:I, s:I, s:I, s:I}", "resolution_s", (json_int_t)resolution_s,
+                               "from_s", (json_int_t)span.from * (json_int_t)resolution_s, "count",
+                               (json_int_t)count, "until_s", (json_int_t)until_s);
     if (all)
         json_object_set_new(answer, "limits", all_json(use, &span));
     else if (limit)
