@@ -4,6 +4,7 @@
 import { session, whenLoggedOut } from "./api.js";
 import { Denials } from "./denials.js";
 import { find, h, showProblem } from "./dom.js";
+import { localZone, setUtc } from "./format.js";
 import { Health } from "./health.js";
 import { Key } from "./key.js";
 import { Limits } from "./limits.js";
@@ -14,12 +15,13 @@ import { Rules } from "./rules.js";
 import { Standing } from "./standing.js";
 
 // What views share: the newest snapshot, what the caller may do, and where problems are shown.
-const live = { snapshot: null, may: {}, problem: showProblem, newest };
+const live = { snapshot: null, may: {}, problem: showProblem, newest, marks: [] };
 const views = new Map([["overview", new Overview(live)], ["limits", new Limits(live)], ["denials", new Denials(live)], ["key", new Key(live)],
   ["standing", new Standing(live)], ["health", new Health(live)], ["rules", new Rules(live)]]);
 const stream = new Live((snapshot) => {
   const missed = live.snapshot !== null && snapshot.second > live.snapshot.second + 1;
   live.snapshot = snapshot;
+  mark(snapshot);
   find("node").textContent = snapshot.node;
   heard = Date.now();
   if (document.body.classList.contains("stale")) setLive("live"); // in place of the age
@@ -37,6 +39,15 @@ function newest({ parts = [] }) {
   return live.snapshot && parts.every((part) => part in live.snapshot) ? live.snapshot : null;
 }
 
+const MARKS = 50;
+
+// Remembers when the server began, and when it took rules: charts mark these times.
+function mark({ started_s: started, reloads }) {
+  for (const second of [started, reloads.loaded_s])
+    if (second && !live.marks.includes(second)) live.marks.push(second);
+  live.marks.splice(0, live.marks.length - MARKS);
+}
+
 const QUIET_MS = 3000; // a snapshot comes each second
 
 // What is wrong now, most urgent first, on top, in the title, and as the colour of the icon.
@@ -44,7 +55,7 @@ function showTrouble(list) {
   const bad = list.some((one) => one.bad);
   const text = list.map((one) => one.text).join("\u0001");
   const line = find("trouble");
-  document.title = `${bad ? "● " : ""}weir ${live.snapshot.node}${bad ? `: ${list[0].text}` : ""}`;
+  document.title = `${bad ? "● " : list.length > 0 ? "○ " : ""}weir ${live.snapshot.node}${list.length > 0 ? `: ${list[0].text}` : ""}`;
   setIcon(bad ? "#b42318" : list.length > 0 ? "#8a5a00" : "#17693f");
   if (line.dataset.text === text) return;
   line.dataset.text = text;
@@ -104,6 +115,7 @@ function stop() {
   current = null;
   find("views").replaceChildren();
   find("log-out").hidden = true;
+  find("times").hidden = true;
 }
 
 async function start() {
@@ -123,6 +135,7 @@ async function start() {
     return;
   }
   find("live").textContent = "connecting";
+  find("times").hidden = false;
   find("log-out").hidden = !live.may.session;
   find("log-out").textContent = live.may.name ? `Log out ${live.may.name}` : "Log out";
   find("views").replaceChildren(...[...views].filter(([, view]) => view.name).map(([name, view]) =>
@@ -130,6 +143,39 @@ async function start() {
   route();
   stream.start();
   document.documentElement.dataset.ready = "open";
+}
+
+// Which zone the times have: the reader's, or UTC, which this browser remembers.
+const REMEMBERED = "weir-times";
+
+function nameZone() {
+  find("zone").options[0].textContent = localZone();
+}
+
+function chooseZone(name) {
+  find("zone").value = name;
+  setUtc(name === "utc");
+  nameZone();
+}
+
+function startZone() {
+  let name = "local";
+  try {
+    name = localStorage.getItem(REMEMBERED) === "utc" ? "utc" : "local";
+  } catch {
+    // a browser that keeps nothing
+  }
+  chooseZone(name);
+  find("zone").addEventListener("change", () => {
+    chooseZone(find("zone").value);
+    try {
+      localStorage.setItem(REMEMBERED, find("zone").value);
+    } catch {
+      // it holds for this window
+    }
+    if (current) route();
+  });
+  setInterval(nameZone, 60000); // summer time begins or ends
 }
 
 find("log-out").addEventListener("click", async () => {
@@ -146,4 +192,5 @@ whenLoggedOut(() => {
 addEventListener("hashchange", () => {
   if (current) route();
 });
+startZone();
 start();

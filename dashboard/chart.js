@@ -3,7 +3,7 @@
 // read one moment.
 
 import { h, svg } from "./dom.js";
-import { clock, dateTime } from "./format.js";
+import { clock, dateTime, dayTime } from "./format.js";
 
 const HEIGHT = 180;
 const LEFT = 52;
@@ -137,7 +137,7 @@ export class Chart {
       const second = this.data.from + Math.round((total - 1) * part) * this.data.step;
       if (total > 0)
         nodes.push(svg("text", { class: "axis", x: LEFT + part * inner, y: HEIGHT - 5, "text-anchor": ["start", "middle", "end"][part * 2] },
-          total * this.data.step > DAYS_S ? dateTime(second).slice(5, 16) : clock(second, total * this.data.step < CLOCK_S)));
+          total * this.data.step > DAYS_S ? dayTime(second) : clock(second, total * this.data.step < CLOCK_S)));
     }
     for (const second of this.data.marks ?? []) { // restarts and reloads
       const place = LEFT + ((second - this.data.from) / this.data.step / Math.max(1, total - 1)) * inner;

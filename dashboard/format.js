@@ -45,14 +45,51 @@ export function bytes(size) {
 
 const two = (number) => String(number).padStart(2, "0");
 
+// Times are those of the reader's zone, or of UTC. The page says once which one that is, as it is now
+// (zoneName); a time at which the zone has another offset says that itself.
+let inUtc = false;
+
+export function setUtc(utc) {
+  inUtc = utc;
+}
+
+const minutesEast = (second) => (inUtc ? 0 : -new Date(second * 1000).getTimezoneOffset());
+
+function offset(second) {
+  const minutes = minutesEast(second);
+  const size = Math.abs(minutes);
+  return `${minutes < 0 ? "-" : "+"}${two(Math.floor(size / 60))}:${two(size % 60)}`;
+}
+
+const now = () => Date.now() / 1000;
+
+export function localZone() {
+  const name = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "";
+  const utc = inUtc;
+  inUtc = false;
+  const text = `UTC${offset(now())}`;
+  inUtc = utc;
+  return name && name !== "UTC" ? `${text}, ${name}` : text;
+}
+
+// The parts of a time, by the UTC functions of the date that is returned.
+const shifted = (second) => new Date((second + minutesEast(second) * 60) * 1000);
+const ifOther = (second) => (minutesEast(second) === minutesEast(now()) ? "" : offset(second));
+
 export function clock(second, withSeconds = true) {
-  const at = new Date(second * 1000);
-  return `${two(at.getHours())}:${two(at.getMinutes())}${withSeconds ? `:${two(at.getSeconds())}` : ""}`;
+  const at = shifted(second);
+  return `${two(at.getUTCHours())}:${two(at.getUTCMinutes())}${withSeconds ? `:${two(at.getUTCSeconds())}` : ""}${ifOther(second)}`;
+}
+
+// "11-23 14:03".
+export function dayTime(second) {
+  const at = shifted(second);
+  return `${two(at.getUTCMonth() + 1)}-${two(at.getUTCDate())} ${clock(second, false)}`;
 }
 
 export function dateTime(second) {
-  const at = new Date(second * 1000);
-  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock(second)}`;
+  const at = shifted(second);
+  return `${at.getUTCFullYear()}-${two(at.getUTCMonth() + 1)}-${two(at.getUTCDate())} ${clock(second)}`;
 }
 
 // "2026-11-23 14:03:07" of a time that the API writes.

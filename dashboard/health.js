@@ -4,7 +4,7 @@
 import { ask, poll } from "./api.js";
 import { Chart, sparkline } from "./chart.js";
 import { bar, h, setRows, table } from "./dom.js";
-import { bytes, count, micros, percent } from "./format.js";
+import { bytes, count, duration, micros, percent } from "./format.js";
 import { Series } from "./series.js";
 
 export class Health {
@@ -55,6 +55,11 @@ export class Health {
       ["latency", `p50 ${micros(whole.store_p50_us)}, p99 ${micros(whole.store_p99_us)}`],
       ["calls", `${count(store.calls)}, of which ${count(store.errors)} failed and ${count(store.timeouts)} had no answer in time`],
       ["answered from memory", `${count(store.remembered)} denials`]] : [["kind", "this node's own table"]];
+    const FILES = { memory: "in memory: gone with the process", file: "in its file", gone: "its file is gone from its path: other processes count apart",
+      replaced: "another file is at its path: other processes count apart" };
+    const off = own.clock_off_ms;
+    facts.push(["state", FILES[own.file]], ["clock", Math.abs(off) <= 1000 ? "that of the machine agrees with the time that decisions use"
+      : `that of the machine is ${duration(Math.abs(off))} ${off > 0 ? "ahead of" : "behind"} the time that decisions use, which no step of it moves`]);
     facts.push(["table", `${bytes(own.bytes)}, ${percent(own.slots_used, own.slots)} of ${count(own.slots)} places used`],
       ["evicted", count(own.evictions)], ["without room", `${count(own.overflows)} decisions`],
       ["attached", `${count(own.owners)} threads, of all processes on this state`]);

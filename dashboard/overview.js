@@ -118,10 +118,10 @@ export class Overview {
 
   // The minute that runs has no whole number yet, which would look like a fall: it is left out.
   async series(resolution, limit) {
-    const { from_s: from, resolution_s: step, values } = await ask(
+    const { from_s: from, resolution_s: step, until_s: until, values } = await ask(
       query("/v1/series", { resolution, limit, count: resolution === "1s" ? POINTS : 1440 }), { signal: this.signal });
     for (const list of step === 1 ? [] : Object.values(values))
-      while (list.length > 0 && from + list.length * step > Date.now() / 1000) list.pop();
+      while (list.length > 0 && from + list.length * step > until) list.pop();
     return { from, step, values };
   }
 
@@ -167,7 +167,7 @@ export class Overview {
     const length = values.allowed.length;
     const sum = (i, ...fields) => fields.reduce((all, field) => all + (values[field]?.[i] ?? 0), 0);
     const each = (of) => Array.from({ length }, (_, i) => (values.allowed[i] === null ? null : of(i)));
-    const marks = [this.live.snapshot?.started_s, this.live.snapshot?.reloads?.loaded_s];
+    const { marks } = this.live;
     const rate = (...fields) => each((i) => sum(i, ...fields) / step);
     // Of the whole, requests; of a limit, its verdicts, which have no causes.
     const whole = values.requests !== undefined;

@@ -20,11 +20,11 @@ LIMITS = [
 
 
 @contextlib.contextmanager
-def start(browser, folder, limits=LIMITS, admin=None, **parts):
+def start(browser, folder, limits=LIMITS, admin=None, env=None, **parts):
     """A server, which the browser leaves before it stops: else its console would say so."""
     admin = {"address": "127.0.0.1:0"} | (admin or {})
     with Weir(folder, rules_of(*limits, server={"admin": admin}, **parts), "--workers", "2",
-              admin=None) as weir:
+              admin=None, env=env) as weir:
         try:
             yield weir
         finally:

@@ -18,6 +18,19 @@ def off_by(hours):
             "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
 
+def step_clock(folder, seconds):
+    """Steps the wall clock of those that were started with stepped_clock(folder): Debian's libfaketime reads
+    this file at every reading of it. Once before they start."""
+    beside = folder / "faketime.new"
+    beside.write_text(f"{seconds:+d}\n", encoding="ascii")
+    beside.rename(folder / "faketime")  # who reads an empty one ends
+
+
+def stepped_clock(folder):
+    return {"LD_PRELOAD": FAKETIME, "FAKETIME_TIMESTAMP_FILE": str(folder / "faketime"),
+            "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
+
+
 def shared_rules(url, *limits, mode="exact", nodes=3, deadline="5s", redis=None, **parts):
     """A rules file. The deadline is long, so that a slow machine fails no test that is about
     something else; what is about failing says its own."""

@@ -60,7 +60,8 @@ def test_a_scale_and_a_ban_in_force_are_said_in_amber(tmp_path, browser):
         with weir.admin() as client:
             assert client.post("/v1/health", {"signals": {"queue": 500}, "ttl": 3000}).status == 200
         page.see(lambda: "The limit api is scaled to 40 %" in page.text("trouble"), "the scale")
-        assert AMBER in icon(page) and not page.run("return document.title").startswith("●")
+        assert AMBER in icon(page) and page.run("return document.title").startswith("○ weir ")
+        assert page.run("return document.title").endswith(": The limit api is scaled to 40 %")
         with weir.admin() as client:
             ban = b'{"kind": "user", "value": "ann", "level": "suspended"}'
             assert client.request("PUT", "/v1/standing", body=ban).status == 200

@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 import pytest
 
 from daemon.http import Client, request_bytes
+from daemon.nodes import step_clock, stepped_clock
 from daemon.waiting import SECONDS_MAX, wait_until
 from daemon.weir import Weir, rules_of
 from model.program import run_weir, weir_path
@@ -269,26 +270,12 @@ def test_the_process_is_no_larger_than_configured(tmp_path):
 
 # --- The wall clock ------------------------------------------------------------------------------
 
-def step_clock(folder, seconds):
-    """Debian's libfaketime reads this file at every reading of the wall clock."""
-    beside = folder / "faketime.new"
-    beside.write_text(f"{seconds:+d}\n", encoding="ascii")
-    beside.rename(folder / "faketime")  # who reads an empty one ends
-
-
-def faketime(folder):
-    library = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
-    return {"LD_PRELOAD": library, "FAKETIME_TIMESTAMP_FILE": str(folder / "faketime"),
-            "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            "DONT_FAKE_MONOTONIC": "1"}
-
-
 @pytest.mark.parametrize("algorithm,rate", [("gcra", "1/min"), ("fixed_window", "1/day"),
                                             ("sliding_window", "1/min"), ("sliding_log", "1/min")])
 def test_a_stepped_wall_clock_changes_no_verdict(tmp_path, algorithm, rate):
     limit = {"name": "one", "key": ["client.ip"], "algorithm": algorithm, "rate": rate}
     step_clock(tmp_path, 0)
-    with Weir(tmp_path, rules_of(limit), env=faketime(tmp_path)) as weir:
+    with Weir(tmp_path, rules_of(limit), env=stepped_clock(tmp_path)) as weir:
         assert weir.check(ip="192.0.2.1").status == 200
         for step in (3600, -3600, 86400 * 50, -86400 * 50):
             step_clock(tmp_path, step)
@@ -304,7 +291,7 @@ def weir_date(reply):
 
 def test_a_clock_that_steps_is_logged_and_exported(tmp_path):
     step_clock(tmp_path, 0)
-    with Weir(tmp_path, rules_of(BUDGET), env=faketime(tmp_path)) as weir:
+    with Weir(tmp_path, rules_of(BUDGET), env=stepped_clock(tmp_path)) as weir:
         step_clock(tmp_path, 7200)
         line = weir.wait_event("wall_clock_differs")
         assert 7190000 < int(line.rpartition("offset_ms=")[2]) < 7210000
@@ -316,7 +303,7 @@ def test_a_clock_that_steps_is_logged_and_exported(tmp_path):
 def test_time_does_not_go_back_when_the_clock_was_set_back_before_a_restart(tmp_path):
     limit = {"name": "one", "key": ["client.ip"], "algorithm": "gcra", "rate": "1/hour"}
     step_clock(tmp_path, 0)
-    with Weir(tmp_path, state_rules(tmp_path, limit), env=faketime(tmp_path)) as weir:
+    with Weir(tmp_path, state_rules(tmp_path, limit), env=stepped_clock(tmp_path)) as weir:
         assert weir.check(ip="192.0.2.1").status == 200
         weir.stop()
         step_clock(tmp_path, -86400)

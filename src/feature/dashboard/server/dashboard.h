@@ -31,8 +31,6 @@ struct weir_dashboard {
     uint64_t snapshot_ns;
     uint8_t reloader_size; /* who has asked for the last reload over this listener; 0: nobody has */
     char reloader[WEIR_SESSION_NAME_MAX];
-    uint64_t overflows[60], overflow_second; /* of the table in each second of the last minute, as a
-                                                count since its beginning */
 };
 
 /* Opens it; start: on the loop of the admin worker, which closes the timer. Errors:

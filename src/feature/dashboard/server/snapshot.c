@@ -112,29 +112,26 @@ static json_t *denials_json(struct weir_dashboard *dashboard, uint64_t *missed)
 
 /* --- The server ------------------------------------------------------------------------------- */
 
-/* How many decisions found no room in the last minute. */
-static uint64_t overflows_of_minute(struct weir_dashboard *dashboard, uint64_t second,
-                                    uint64_t overflows)
+/* The file of the state: "memory": there is none. */
+static const char *file_name(const struct weir_daemon *daemon)
 {
-    const unsigned places = sizeof dashboard->overflows / sizeof *dashboard->overflows;
-    uint64_t *place = &dashboard->overflows[second % places], from = dashboard->overflow_second;
-    bool known = from != 0 && second >= from && second - from < places;
-    uint64_t before = known ? *place : overflows;
-    for (uint64_t at = known ? from : second - places; at < second; at++)
-        dashboard->overflows[(at + 1) % places] = overflows;
-    dashboard->overflow_second = second;
-    return before <= overflows ? overflows - before : 0;
+    if (!weir_rules_settings(daemon->rules)->state_file)
+        return "memory";
+    return daemon->file.state == WEIR_TABLE_FILE_GONE    ? "gone"
+           : daemon->file.state == WEIR_TABLE_FILE_OTHER ? "replaced"
+                                                         : "file";
 }
 
-static json_t *table_json(const struct weir_daemon *daemon, uint64_t now_ns, uint64_t *overflows)
+static json_t *table_json(const struct weir_daemon *daemon, uint64_t now_ns)
 {
     struct weir_table_stats table;
     weir_table_stats(daemon->table, now_ns, &table);
-    *overflows = table.overflows;
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "bytes", (json_int_t)table.bytes,
-                     "slots", (json_int_t)table.slots, "slots_used", (json_int_t)table.slots_used,
-                     "keys", (json_int_t)table.keys, "evictions", (json_int_t)table.evictions,
-                     "overflows", (json_int_t)table.overflows, "owners", (json_int_t)table.owners);
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:I}", "bytes",
+                     (json_int_t)table.bytes, "slots", (json_int_t)table.slots, "slots_used",
+                     (json_int_t)table.slots_used, "keys", (json_int_t)table.keys, "evictions",
+                     (json_int_t)table.evictions, "overflows", (json_int_t)table.overflows,
+                     "owners", (json_int_t)table.owners, "file", file_name(daemon), "clock_off_ms",
+                     (json_int_t)(daemon->drift.offset_ns / 1000000));
 }
 
 /* The store that nodes share; null: there is none. */
@@ -242,10 +239,9 @@ json_t *weir_snapshot_make(struct weir_dashboard *dashboard, unsigned parts)
     struct weir_daemon *daemon = dashboard->daemon;
     struct weir_use_service *use = weir_daemon_use(daemon);
     uint64_t now_ns = weir_worker_time(daemon->admin), second = weir_series_last(use->whole);
-    uint64_t overflows;
     weir_use_collect(use, now_ns);
-    json_t *table = table_json(daemon, now_ns, &overflows);
-    json_t *trouble = weir_trouble_json(daemon, overflows_of_minute(dashboard, second, overflows));
+    json_t *table = table_json(daemon, now_ns);
+    json_t *trouble = weir_trouble_json(daemon);
     json_t *json =
         json_pack("{s:I, s:s, s:o, s:I, s:o}", "second", (json_int_t)second, "node", use->node,
                   "reloads", reloads_json(daemon), "started_s",

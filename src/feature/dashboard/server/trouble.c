@@ -12,6 +12,7 @@
 #include "feature/use/server/daemon.h"
 #include "feature/use/server/use.h"
 #include "server/daemon/daemon.h"
+#include "server/pressure/pressure_log.h"
 #include "server/stores/daemon.h"
 
 #define CLOCK_OFF_MS 1000
@@ -52,16 +53,17 @@ static void add_store(const struct weir_daemon *daemon, json_t *list)
             (unsigned)(totals.workers - totals.up), (unsigned)totals.workers);
 }
 
-static void add_state(const struct weir_daemon *daemon, uint64_t overflows, json_t *list)
+static void add_state(const struct weir_daemon *daemon, json_t *list)
 {
+    char text[256];
+
     if (daemon->file.state == WEIR_TABLE_FILE_GONE || daemon->file.state == WEIR_TABLE_FILE_OTHER)
         add(list, "health", true,
             "The state file is gone from its path: other processes count apart");
-    if (overflows > 0)
-        add(list, "health", true,
-            "The table is full: %" PRIu64 " decisions of the last minute found no room, and may be "
-            "denied early",
-            overflows);
+    if (!weir_daemon_is_pressed(daemon))
+        return;
+    weir_daemon_pressure_text(daemon, true, text, sizeof text);
+    add(list, "health", true, "The table is full: %s", text);
 }
 
 static void add_clock(const struct weir_daemon *daemon, json_t *list)
@@ -92,13 +94,13 @@ static void add_refused(const struct weir_daemon *daemon, json_t *list)
             "Bans and penalties in force refused %" PRIu64 " requests of the last minute", sum);
 }
 
-json_t *weir_trouble_json(struct weir_daemon *daemon, uint64_t overflows)
+json_t *weir_trouble_json(struct weir_daemon *daemon)
 {
     json_t *list = json_array();
     const struct weir_controllers_visitor visitor = {NULL, add_scale, list};
     add_rules(daemon, list);
     add_store(daemon, list);
-    add_state(daemon, overflows, list);
+    add_state(daemon, list);
     add_clock(daemon, list);
     if (weir_daemon_controllers(daemon))
         weir_controllers_visit(weir_daemon_controllers(daemon), &visitor);

@@ -9,12 +9,10 @@
 #define WEIR_FEATURE_DASHBOARD_SERVER_TROUBLE_H
 
 #include <jansson.h>
-#include <stdint.h>
 
 struct weir_daemon;
 
-/* [{"text": "…", "link": "rules", "bad": true}]; `link` is the view that says more. `overflows` is
- * how many decisions found no room within the last minute. */
-json_t *weir_trouble_json(struct weir_daemon *daemon, uint64_t overflows);
+/* [{"text": "…", "link": "rules", "bad": true}]; `link` is the view that says more. */
+json_t *weir_trouble_json(struct weir_daemon *daemon);
 
 #endif
