@@ -2,7 +2,7 @@
 /* see backoff.h */
 #include "client/backoff.h"
 
-#include "client/dice.h"
+#include "base/random.h"
 
 static uint64_t exponential(const struct weir_backoff_spec *spec, uint32_t tries)
 {
@@ -21,7 +21,7 @@ static uint64_t decorrelated(const struct weir_backoff_spec *spec, uint64_t prev
     uint64_t from = previous_ns > spec->base_ns ? previous_ns : spec->base_ns;
     uint64_t most = from > spec->cap_ns / 3 ? spec->cap_ns : from * 3;
 
-    return most > spec->base_ns ? spec->base_ns + weir_dice_up_to(seed, most - spec->base_ns)
+    return most > spec->base_ns ? spec->base_ns + weir_random_up_to(seed, most - spec->base_ns)
                                 : spec->base_ns;
 }
 
@@ -32,13 +32,13 @@ uint64_t weir_backoff_wait(const struct weir_backoff_spec *spec, uint32_t tries,
 
     switch (spec->jitter) {
     case WEIR_CLIENT_JITTER_EQUAL:
-        return wait / 2 + weir_dice_up_to(seed, wait - wait / 2);
+        return wait / 2 + weir_random_up_to(seed, wait - wait / 2);
     case WEIR_CLIENT_JITTER_DECORRELATED:
         return decorrelated(spec, previous_ns, seed);
     case WEIR_CLIENT_JITTER_NONE:
         return wait;
     case WEIR_CLIENT_JITTER_FULL:
     default:
-        return weir_dice_up_to(seed, wait);
+        return weir_random_up_to(seed, wait);
     }
 }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "client/dice.h"
+#include "base/random.h"
 #include "client/instant.h"
 #include "client/pace/own.h"
 #include "client/retry.h"
@@ -188,7 +188,7 @@ static void pause_host(struct weir_host *host, const struct weir_host_result *re
 
     equal.jitter = WEIR_CLIENT_JITTER_EQUAL;
     if (after > 0) {
-        wait = after + weir_dice_up_to(seed, spread_of(host, after, result->now_ns));
+        wait = after + weir_random_up_to(seed, spread_of(host, after, result->now_ns));
         host->due = 1;
     } else {
         /* A first refusal near a learned rate is answered by the lower rate. */
@@ -263,7 +263,7 @@ void weir_host_learn(struct weir_host *host, const struct weir_host_result *resu
         uint64_t after =
             status >= 400 && advice && advice->has_retry_after ? advice->retry_after_ns : 0;
         if (after > 0)
-            pause_until(host, result->now_ns + after + weir_dice_up_to(seed, after / 10));
+            pause_until(host, result->now_ns + after + weir_random_up_to(seed, after / 10));
         if (result->sent_ns >= host->refused_ns)
             host->refusals = 0;
         host->crowd -= host->crowd > 0;

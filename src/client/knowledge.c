@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/random.h"
 #include "base/shared_file.h"
 
 #define BOOT_ID_MAX 40
@@ -39,13 +40,10 @@ struct weir_knowledge {
     pthread_mutex_t mutex;
 };
 
-/* FNV-1a. */
 static uint64_t hash(const char *text)
 {
-    uint64_t value = UINT64_C(0xcbf29ce484222325);
+    uint64_t value = weir_fnv(WEIR_FNV_BASIS, text, strlen(text));
 
-    for (; *text != '\0'; text++)
-        value = (value ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
     return value != 0 ? value : 1;
 }
 

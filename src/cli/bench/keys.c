@@ -6,21 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
+
 /* Below it the series are exact to the last bit of a double where the quotients are 0/0. */
 #define TAYLOR_MAX 1e-8
-
-static uint64_t random_next(struct bench_keys *keys)
-{
-    uint64_t z = keys->random += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
 
 /* Uniform in [0, 1). */
 static double random_fraction(struct bench_keys *keys)
 {
-    return (double)(random_next(keys) >> 11) * 0x1p-53;
+    return (double)(weir_random(&keys->random) >> 11) * 0x1p-53;
 }
 
 /* (e^x - 1) / x */
@@ -102,7 +96,7 @@ void bench_keys_start(struct bench_keys *keys, const struct bench_keyspace *spac
                                 .next = index % space->count,
                                 .step = threads};
     for (unsigned i = 0; i <= index; i++)
-        keys->random = random_next(keys); /* the streams start far from each other */
+        keys->random = weir_random(&keys->random); /* the streams start far from each other */
     if (space->distribution == BENCH_ZIPF)
         zipf_start(keys, space->exponent);
 }
@@ -112,7 +106,7 @@ uint64_t bench_keys_next(struct bench_keys *keys)
     uint64_t key = 0;
     switch (keys->distribution) {
     case BENCH_UNIFORM:
-        return (random_next(keys) >> 32) * keys->count >> 32;
+        return (weir_random(&keys->random) >> 32) * keys->count >> 32;
     case BENCH_ZIPF:
         return zipf_next(keys);
     case BENCH_SEQUENTIAL:

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/random.h"
+
 #define READABLE_MAX 100
 #define EXTENSION_MAX 8
 
@@ -15,16 +17,10 @@ static bool is_alnum(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* FNV-1a, and the finish of splitmix64, so that similar URLs differ in all digits. */
+/* Mixed, so that similar URLs differ in all digits. */
 static uint64_t hash(const char *text)
 {
-    uint64_t value = UINT64_C(0xcbf29ce484222325);
-
-    for (; *text != '\0'; text++)
-        value = (value ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
-    value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    value = (value ^ value >> 27) * UINT64_C(0x94d049bb133111eb);
-    return value ^ value >> 31;
+    return weir_mix(weir_fnv(WEIR_FNV_BASIS, text, strlen(text)));
 }
 
 /* ".json" at the end of a path; the number of its bytes, 0: there is none that is short and plain.

@@ -2,7 +2,7 @@
 /* see crowd.h */
 #include "client/pace/crowd.h"
 
-#include "client/dice.h"
+#include "base/random.h"
 #include "client/instant.h"
 
 /* Others: used > NOTICED * own - (NOTICED - 1), so that one's own first request is none. */
@@ -52,7 +52,7 @@ bool weir_crowd_valid(const struct weir_crowd *crowd, uint64_t most_ns)
 
 static double chance(uint64_t *seed)
 {
-    return (double)weir_dice_up_to(seed, 999999) / 1e6;
+    return (double)weir_random_up_to(seed, 999999) / 1e6;
 }
 
 uint64_t weir_crowd_interval(const struct weir_crowd *crowd, uint64_t window_ns, uint64_t margin_ns)
@@ -92,7 +92,7 @@ static void wait_for_reset(struct weir_crowd *crowd, const struct weir_crowd_vie
 
     if (crowd->adjusted_ns == crowd->found_ns || next < view->reset_hi_ns)
         next = view->reset_hi_ns;
-    crowd->next_ns = next + weir_dice_up_to(seed, interval / 2);
+    crowd->next_ns = next + weir_random_up_to(seed, interval / 2);
 }
 
 static void find(struct weir_crowd *crowd, const struct weir_crowd_view *view, uint64_t used,

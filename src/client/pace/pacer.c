@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "client/dice.h"
+#include "base/random.h"
 #include "client/instant.h"
 
 #define MARGIN_PERCENT 102
@@ -249,6 +249,6 @@ void weir_pace_learn(struct weir_pace *pace, const struct weir_advice_policy *st
     }
     if (first) { /* clients that start together do not go on together */
         uint64_t interval = weir_pace_interval(pace, now_ns);
-        set_next(pace, sent_ns + interval + weir_dice_up_to(seed, interval), now_ns);
+        set_next(pace, sent_ns + interval + weir_random_up_to(seed, interval), now_ns);
     }
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "feature/adaptive/results.h"
 
 /* Each key's weight: it can be divided by 1 to WEIR_KEY_OUTCOMES. */
@@ -45,14 +46,12 @@ static uint32_t kept(const struct outcomes *of)
     return of->seen < WEIR_KEY_OUTCOMES ? of->seen : WEIR_KEY_OUTCOMES;
 }
 
-/* A number below `bound`, of a hash that is as good as random (the finaliser of splitmix64). */
+/* A number below `bound`, of a hash that is as good as random. */
 static uint32_t draw(uint64_t hash, uint32_t turn, uint32_t bound)
 {
-    uint64_t x = hash + (turn + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t x = weir_mix(hash + (turn + 1) * WEIR_RANDOM_STEP);
 
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return (uint32_t)(((x ^ x >> 31) >> 32) * bound >> 32);
+    return (uint32_t)((x >> 32) * bound >> 32);
 }
 
 /* The weight of its failures; *judged: whether any outcome is judged. */

@@ -28,12 +28,12 @@
 
 #include <uv.h>
 
+#include "base/timer_wheel.h"
 #include "core/text/address.h"
 #include "rules/request.h"
 #include "server/daemon/limits.h"
 #include "server/net/front.h"
 #include "server/net/peers.h"
-#include "store/timer_wheel.h"
 #include "wire/tls/tls.h"
 
 enum weir_connection_state {

@@ -41,9 +41,9 @@ static bool read_numbers(struct weir_daemon *daemon, void *read)
         return false;
     weir_shared_store_totals(weir_daemon_shared(daemon), totals);
     numbers->up = totals->workers > 0 && totals->up == totals->workers;
-    numbers->breaker = totals->open        ? REDIS_BREAKER_OPEN
-                       : totals->half_open ? REDIS_BREAKER_HALF_OPEN
-                                           : REDIS_BREAKER_CLOSED;
+    numbers->breaker = totals->open        ? WEIR_BREAKER_OPEN
+                       : totals->half_open ? WEIR_BREAKER_HALF_OPEN
+                                           : WEIR_BREAKER_CLOSED;
     return true;
 }
 

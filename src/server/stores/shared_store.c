@@ -192,8 +192,8 @@ void weir_shared_store_totals(struct weir_shared_store *shared, struct weir_shar
         uint64_t breaker = atomic_load_explicit(&stats->breaker, memory_order_relaxed);
         totals->workers++;
         totals->up += atomic_load_explicit(&stats->up, memory_order_relaxed) != 0;
-        totals->open += breaker == REDIS_BREAKER_OPEN;
-        totals->half_open += breaker == REDIS_BREAKER_HALF_OPEN;
+        totals->open += breaker == WEIR_BREAKER_OPEN;
+        totals->half_open += breaker == WEIR_BREAKER_HALF_OPEN;
     }
     if (!redis_shared_breaker_closed(&shared->breaker)) {
         totals->up = 0;

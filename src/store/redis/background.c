@@ -199,7 +199,7 @@ static void own_probe_ended(struct store *store, bool answered)
 {
     uint64_t hr = store_hr(store), open_ms = (hr - store->breaker.opened_ns) / 1000000;
 
-    redis_breaker_probed(&store->breaker, hr, answered);
+    weir_breaker_probed(&store->breaker, hr, answered);
     /* where the server was gone, "store_up" has said it */
     if (answered && store->reported_open) {
         store->reported_open = false;
@@ -293,7 +293,7 @@ uint64_t background_ask_server(struct store *store, uint64_t hr)
     if (!store->secret)
         return UINT64_MAX;
     if (hr >= store->server_info_hr) {
-        if (store->connected && redis_breaker_closed(&store->breaker))
+        if (store->connected && weir_breaker_closed(&store->breaker))
             ask(store);
         else
             store->server_info_hr =

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "store/redis/background.h"
 #include "store/redis/client/refusal.h"
-#include "store/redis/jitter.h"
 #include "store/redis/script/key.h"
 #include "store/redis/script/pack.h"
 #include "store/redis/state.h"
@@ -109,7 +109,7 @@ static bool account_shared(struct store *store, uint16_t slot, enum call_end end
     else if (end == CALL_LATE && redis_shared_breaker_late(shared, store_hr(store), slot)) {
         redis_stats_add(&store->stats.breaker_opened, 1);
         store_tell(store, "shared_breaker_open", "%u calls in a row without an answer",
-                   (unsigned)REDIS_BREAKER_FAILURES);
+                   (unsigned)WEIR_BREAKER_FAILURES);
         store_update(store);
     }
     return !redis_shared_breaker_closed(shared);
@@ -121,7 +121,7 @@ void call_account(struct store *store, uint16_t slot, enum call_end end)
 
     if (store->shared_breaker && account_shared(store, slot, end))
         ok |= end == CALL_LATE; /* its own count begins anew */
-    if (!redis_breaker_call(&store->breaker, store_hr(store), ok))
+    if (!weir_breaker_call(&store->breaker, store_hr(store), ok))
         return;
     store->probe_slot = slot;
     redis_stats_add(&store->stats.breaker_opened, 1);
@@ -440,7 +440,7 @@ static int start_plan(struct store *store, struct pending *pending, bool one_slo
     pending->call_plan = redis_slabs_take(&store->call_slabs, sizeof *pending->call_plan);
     if (!pending->call_plan)
         return WEIR_ERR_FULL;
-    call_plan_make(pending->call_plan, pending->decision, one_slot, redis_random(&store->random));
+    call_plan_make(pending->call_plan, pending->decision, one_slot, weir_random(&store->random));
     pending->decision->now_ns = 0; /* becomes the latest of its servers' */
     if (go_on(store, pending) == CALL_PLAN_RUNNING)
         return 0;

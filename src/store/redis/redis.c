@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/random.h"
 #include "store/redis/background.h"
-#include "store/redis/jitter.h"
 #include "store/redis/pending.h"
 #include "store/redis/script/key.h"
 #include "store/redis/state.h"
@@ -74,14 +74,14 @@ static void client_event(void *context, enum redis_event event, const char *text
     case REDIS_EVENT_UP:
         store->connected = true;
         store->server_info_hr = 0;
-        redis_breaker_hurry(&store->breaker, store_hr(store));
+        weir_breaker_hurry(&store->breaker, store_hr(store));
         if (store->shared_breaker)
             redis_shared_breaker_hurry(store->shared_breaker, store_hr(store));
         store_tell(store, "store_up", "%s", text);
         break;
     case REDIS_EVENT_DOWN:
         store->connected = false;
-        if (redis_breaker_trip(&store->breaker, store_hr(store)))
+        if (weir_breaker_trip(&store->breaker, store_hr(store)))
             redis_stats_add(&store->stats.breaker_opened, 1);
         store_tell(store, "store_down", "%s", text);
         break;
@@ -169,20 +169,20 @@ void store_tick_soon(struct store *store)
  * to send: the next one updates this. */
 static uint64_t probe_due_hr(struct store *store)
 {
-    uint64_t own_hr = redis_breaker_due_ns(&store->breaker), shared_hr;
+    uint64_t own_hr = weir_breaker_due_ns(&store->breaker), shared_hr;
 
     if (redis_shared_breaker_closed(store->shared_breaker))
         return own_hr;
     if (!store->connected)
         return UINT64_MAX;
     shared_hr = redis_shared_breaker_due_ns(store->shared_breaker, store);
-    own_hr = own_hr == UINT64_MAX ? own_hr : store_hr(store) + REDIS_BREAKER_PAUSE_MIN_NS;
+    own_hr = own_hr == UINT64_MAX ? own_hr : store_hr(store) + WEIR_BREAKER_PAUSE_MIN_NS;
     return own_hr < shared_hr ? own_hr : shared_hr;
 }
 
 bool store_may_send(struct store *store)
 {
-    if (redis_shared_breaker_closed(store->shared_breaker) && redis_breaker_closed(&store->breaker))
+    if (redis_shared_breaker_closed(store->shared_breaker) && weir_breaker_closed(&store->breaker))
         return true;
     store_arm(store, probe_due_hr(store));
     return false;
@@ -190,7 +190,7 @@ bool store_may_send(struct store *store)
 
 void store_update(struct store *store)
 {
-    bool closed = redis_breaker_closed(&store->breaker);
+    bool closed = weir_breaker_closed(&store->breaker);
 
     redis_stats_set(&store->stats.breaker, store->breaker.state);
     redis_stats_set(&store->stats.up, closed && store->connected);
@@ -219,7 +219,7 @@ static void probe_if_due(struct store *store, uint64_t hr)
     uint16_t slot = store->probe_slot;
 
     if (redis_shared_breaker_closed(store->shared_breaker)) {
-        if (!redis_breaker_probe(&store->breaker, hr))
+        if (!weir_breaker_probe(&store->breaker, hr))
             return;
         store_update(store);
         background_probe(store, PROBE_OWN, slot);
@@ -689,13 +689,13 @@ static int open_parts(struct store *store, const struct weir_store_redis_options
     const struct redis_denial_cache_options denials = {
         .records = keys,
         .longest_ns = options->remember_ns,
-        .secret = {redis_random(&store->random), redis_random(&store->random)},
+        .secret = {weir_random(&store->random), weir_random(&store->random)},
     };
     const struct redis_shares_options shares = {
         .keys_max = keys,
         .life_ns = options->share_life_ns,
         .lends = options->far,
-        .holder = (redis_random(&store->random) & HOLDER_MASK) | 1,
+        .holder = (weir_random(&store->random) & HOLDER_MASK) | 1,
     };
     int err = redis_denial_cache_open(&store->denials, &denials);
 
@@ -734,7 +734,7 @@ static int open_client(struct store *store, const struct weir_store_redis_option
         .script_count = redis_script_count,
         .rights = write_rights(store, rights),
         .connect_ms = options->far ? FAR_CONNECT_MS : 0,
-        .random_seed = redis_random(&store->random),
+        .random_seed = weir_random(&store->random),
         .event = client_event,
         .context = store,
     };
@@ -776,7 +776,7 @@ int weir_store_redis_open(struct weir_store **base, const struct weir_store_redi
     snprintf(store->prefix, sizeof store->prefix, "%s", prefix);
     redis_slabs_init(&store->call_slabs, CALLS_BYTES);
     redis_slabs_init(&store->pending_slabs, PENDING_BYTES);
-    redis_breaker_init(&store->breaker, redis_random(&store->random));
+    weir_breaker_init(&store->breaker, weir_random(&store->random));
 
     int err = open_parts(store, options);
 

@@ -36,7 +36,7 @@
 #include <stdatomic.h>
 #include <uv.h>
 
-#include "store/redis/breaker.h"
+#include "base/breaker.h"
 #include "store/redis/client/client.h"
 #include "store/redis/secret.h"
 #include "store/redis/shared_breaker.h"
@@ -51,7 +51,7 @@ extern const uint32_t redis_latency_bounds_us[REDIS_LATENCY_BUCKETS];
 /* Written by the worker only, read by any thread; the values are not of one moment. */
 struct weir_store_redis_stats {
     _Atomic uint64_t up;      /* 1: connected and the breaker is not open */
-    _Atomic uint64_t breaker; /* enum redis_breaker_state */
+    _Atomic uint64_t breaker; /* enum weir_breaker_state */
     _Atomic uint64_t calls, errors, timeouts, redirects, rollbacks, unknown;
     _Atomic uint64_t latency_ns, latency_buckets[REDIS_LATENCY_BUCKETS + 1];
     _Atomic uint64_t remembered; /* denials answered from memory */

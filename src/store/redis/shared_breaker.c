@@ -15,20 +15,20 @@ static uint64_t lock_at(struct redis_shared_breaker *shared, uint64_t now_ns)
 /* Publishes what is read without the lock. */
 static void unlock(struct redis_shared_breaker *shared)
 {
-    const struct redis_breaker *breaker = &shared->breaker;
-    uint64_t due_ns = breaker->state == REDIS_BREAKER_HALF_OPEN ? shared->probe_until_ns
-                                                                : redis_breaker_due_ns(breaker);
+    const struct weir_breaker *breaker = &shared->breaker;
+    uint64_t due_ns = breaker->state == WEIR_BREAKER_HALF_OPEN ? shared->probe_until_ns
+                                                               : weir_breaker_due_ns(breaker);
 
     atomic_store_explicit(&shared->due_ns, due_ns, memory_order_relaxed);
     atomic_store_explicit(&shared->failing, breaker->failures != 0, memory_order_relaxed);
-    atomic_store_explicit(&shared->open, !redis_breaker_closed(breaker), memory_order_relaxed);
+    atomic_store_explicit(&shared->open, !weir_breaker_closed(breaker), memory_order_relaxed);
     pthread_mutex_unlock(&shared->lock);
 }
 
 void redis_shared_breaker_init(struct redis_shared_breaker *shared, uint64_t random_seed)
 {
     *shared = (struct redis_shared_breaker){.due_ns = UINT64_MAX};
-    redis_breaker_init(&shared->breaker, random_seed);
+    weir_breaker_init(&shared->breaker, random_seed);
     pthread_mutex_init(&shared->lock, NULL);
 }
 
@@ -39,7 +39,7 @@ void redis_shared_breaker_end(struct redis_shared_breaker *shared)
 
 bool redis_shared_breaker_late(struct redis_shared_breaker *shared, uint64_t now_ns, uint16_t slot)
 {
-    bool opened = redis_breaker_call(&shared->breaker, lock_at(shared, now_ns), false);
+    bool opened = weir_breaker_call(&shared->breaker, lock_at(shared, now_ns), false);
 
     if (opened) {
         shared->probe_slot = slot;
@@ -54,13 +54,13 @@ void redis_shared_breaker_answered(struct redis_shared_breaker *shared, uint64_t
     if (!atomic_load_explicit(&shared->failing, memory_order_relaxed))
         return;
     now_ns = lock_at(shared, now_ns);
-    (void)redis_breaker_call(&shared->breaker, now_ns, true);
+    (void)weir_breaker_call(&shared->breaker, now_ns, true);
     unlock(shared);
 }
 
 void redis_shared_breaker_hurry(struct redis_shared_breaker *shared, uint64_t now_ns)
 {
-    redis_breaker_hurry(&shared->breaker, lock_at(shared, now_ns));
+    weir_breaker_hurry(&shared->breaker, lock_at(shared, now_ns));
     unlock(shared);
 }
 
@@ -81,9 +81,9 @@ uint64_t redis_shared_breaker_due_ns(const struct redis_shared_breaker *shared, 
 /* One whose prober has gone or stopped, or a new one. */
 static bool take(struct redis_shared_breaker *shared, uint64_t now_ns)
 {
-    return shared->breaker.state == REDIS_BREAKER_HALF_OPEN
+    return shared->breaker.state == WEIR_BREAKER_HALF_OPEN
                ? now_ns >= shared->probe_until_ns
-               : redis_breaker_probe(&shared->breaker, now_ns);
+               : weir_breaker_probe(&shared->breaker, now_ns);
 }
 
 bool redis_shared_breaker_probe(struct redis_shared_breaker *shared, const void *who,
@@ -112,7 +112,7 @@ bool redis_shared_breaker_probed(struct redis_shared_breaker *shared, const void
     if (its) {
         shared->prober = NULL;
         *open_ns = now_ns - shared->breaker.opened_ns;
-        redis_breaker_probed(&shared->breaker, now_ns, answered);
+        weir_breaker_probed(&shared->breaker, now_ns, answered);
         atomic_store_explicit(&shared->yielder, answered ? NULL : who, memory_order_relaxed);
     }
     unlock(shared);

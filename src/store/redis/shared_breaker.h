@@ -2,7 +2,7 @@
 /* The circuit breaker of a server that several stores reach, each over a connection and on a thread
  * of its own: breaker.h's states, once for all of them.
  *
- * It knows one way in which a server is gone: it is silent. REDIS_BREAKER_FAILURES late calls in a
+ * It knows one way in which a server is gone: it is silent. WEIR_BREAKER_FAILURES late calls in a
  * row, of whichever stores, open it for all; an answer to any store begins the count anew. A lost
  * connection says nothing about the others, so it is left to the breaker that each store also has.
  *
@@ -26,7 +26,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "store/redis/breaker.h"
+#include "base/breaker.h"
 
 #define REDIS_SHARED_BREAKER_PROBE_NS UINT64_C(2000000000) /* far above a store's deadline */
 #define REDIS_SHARED_BREAKER_YIELD_NS UINT64_C(20000000)
@@ -37,7 +37,7 @@ struct redis_shared_breaker {
     _Atomic uint64_t due_ns;       /* when the probe may be taken next; closed: UINT64_MAX */
     _Atomic(const void *) yielder; /* whose probe was not answered last; NULL: none */
     pthread_mutex_t lock;          /* guards what follows */
-    struct redis_breaker breaker;
+    struct weir_breaker breaker;
     const void *prober;      /* NULL: none */
     uint64_t probe_until_ns; /* half open: when another may take the probe */
     uint64_t latest_ns;      /* the latest time seen */
@@ -62,7 +62,7 @@ bool redis_shared_breaker_late(struct redis_shared_breaker *shared, uint64_t now
 /* A call was answered. */
 void redis_shared_breaker_answered(struct redis_shared_breaker *shared, uint64_t now_ns);
 
-/* A store has reached the server: the next probe is due within REDIS_BREAKER_PAUSE_MIN_NS / 2. */
+/* A store has reached the server: the next probe is due within WEIR_BREAKER_PAUSE_MIN_NS / 2. */
 void redis_shared_breaker_hurry(struct redis_shared_breaker *shared, uint64_t now_ns);
 
 /* When `who` may call redis_shared_breaker_probe; UINT64_MAX: it is closed. `who` is a store, only

@@ -86,7 +86,7 @@ struct store {
     struct redis_client *client;
     struct redis_shares *shares;
     struct redis_denial_cache *denials;
-    struct redis_breaker breaker;                /* of this connection: local */
+    struct weir_breaker breaker;                 /* of this connection: local */
     struct redis_shared_breaker *shared_breaker; /* NULL: none, or closing */
     struct redis_slabs call_slabs, pending_slabs;
     struct pending_list refused, woken;

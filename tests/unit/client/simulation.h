@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "client/dice.h"
+#include "base/random.h"
 #include "client/host.h"
 #include "client/lane.h"
 #include "core/bytes.h"
@@ -239,7 +239,7 @@ static const struct weir_backoff_spec backoff = {WEIR_CLIENT_JITTER_FULL, 100 * 
 static uint64_t latency(const struct server *server, uint64_t *dice)
 {
     uint64_t least = server->latency_ns > 0 ? server->latency_ns : 10 * MS;
-    return least + weir_dice_up_to(dice, least / 5);
+    return least + weir_random_up_to(dice, least / 5);
 }
 
 static void send_one(struct client *client, const struct server *server, uint64_t now,
@@ -350,7 +350,7 @@ static uint64_t run(struct server *server, unsigned count, uint64_t requests, ui
         if (server->burst > 0) {
             clients[i].come = requests;
             clients[i].left = 0;
-            clients[i].more_ns = now + weir_dice_up_to(&dice, server->every_ns);
+            clients[i].more_ns = now + weir_random_up_to(&dice, server->every_ns);
         }
         weir_lane_init(&clients[i].lane, 16, false);
     }

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "client/dice.h"
+#include "base/random.h"
 #include "client/pace/crowd.h"
 #include "test.h"
 
@@ -227,7 +227,7 @@ TEST("what a file holds is checked")
         uint64_t dice = seed;
         unsigned char bytes[sizeof crowd];
         for (size_t i = 0; i < sizeof bytes; i++)
-            bytes[i] = (unsigned char)(weir_dice_up_to(&dice, 15) ? 0 : weir_dice(&dice));
+            bytes[i] = (unsigned char)(weir_random_up_to(&dice, 15) ? 0 : weir_random(&dice));
         memcpy(&crowd, bytes, sizeof crowd);
         if (!weir_crowd_valid(&crowd, most))
             continue;

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "client/dice.h"
+#include "base/random.h"
 #include "client/pace/own.h"
 #include "test.h"
 
@@ -119,7 +119,7 @@ TEST("a bucket never admits more than its burst and its rate in any window")
     size_t count = 0;
 
     for (int i = 0; i < 20000 && count < 4000; i++) {
-        now += weir_dice_up_to(&seed, i % 50 == 0 ? S : 100 * MS);
+        now += weir_random_up_to(&seed, i % 50 == 0 ? S : 100 * MS);
         if (weir_own_when(&rate, full) > now)
             continue;
         full = weir_own_send(&rate, full, now);

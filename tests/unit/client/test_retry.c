@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
+#include "base/random.h"
 #include "client/backoff.h"
-#include "client/dice.h"
 #include "client/heap.h"
 #include "client/instant.h"
 #include "client/lane.h"
@@ -68,7 +68,7 @@ TEST("retries stop while all fails and stay below a tenth of successes")
     /* Half of the answers fail: retries may not double the load. */
     for (; requests < 100000; requests++) {
         bool again = true;
-        while (again && weir_dice_up_to(&seed, 1) == 0) {
+        while (again && weir_random_up_to(&seed, 1) == 0) {
             weir_retry_budget_failure(&budget);
             again = weir_retry_budget_allows(&budget);
             retries += again;
@@ -311,11 +311,11 @@ TEST("the least item of a heap is first")
     uint64_t seed = 9;
 
     for (int step = 0; step < 20000; step++) {
-        struct item *one = &items[weir_dice_up_to(&seed, 199)];
+        struct item *one = &items[weir_random_up_to(&seed, 199)];
         if (one->in)
             weir_heap_remove(&heap, &one->item);
         else
-            one->key = weir_dice_up_to(&seed, 1000);
+            one->key = weir_random_up_to(&seed, 1000);
         if (!one->in)
             assert_true(weir_heap_add(&heap, &one->item));
         one->in = !one->in;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "core/text/hex.h"
 #include "server/daemon/connectivity.h"
 #include "server/daemon/redis_access.h"
@@ -89,8 +90,7 @@ static bool is_new_problem(struct weir_directories *all, const uint8_t *digest, 
 {
     uint64_t hash;
     memcpy(&hash, digest, sizeof hash);
-    for (const char *at = text; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+    hash = weir_fnv(hash, text, strlen(text));
     uint64_t *place = &all->problems[(hash ^ hash >> 32) % PROBLEMS_MAX];
     bool is_new = *place != hash;
     *place = hash;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/redis/jitter.h"
+#include "base/random.h"
 #include "store/redis/stats.h"
 
 static struct weir_caller_directory *directory_of(struct weir_directory *base)
@@ -116,7 +116,7 @@ static void lookup_give(struct weir_caller_directory *directory,
 
 static void report_up(struct weir_caller_directory *directory, bool before)
 {
-    bool after = redis_breaker_closed(&directory->breaker);
+    bool after = weir_breaker_closed(&directory->breaker);
     if (after != before)
         directory->options.up(directory->options.context, after);
 }
@@ -126,11 +126,11 @@ static void lookup_tell_breaker(struct weir_caller_directory *directory,
                                 struct weir_directory_lookup *lookup, uint64_t now_ns,
                                 bool answered)
 {
-    bool before = redis_breaker_closed(&directory->breaker);
+    bool before = weir_breaker_closed(&directory->breaker);
     if (lookup->probe)
-        redis_breaker_probed(&directory->breaker, now_ns, answered);
+        weir_breaker_probed(&directory->breaker, now_ns, answered);
     else
-        redis_breaker_call(&directory->breaker, now_ns, answered);
+        weir_breaker_call(&directory->breaker, now_ns, answered);
     lookup->probe = false;
     report_up(directory, before);
 }
@@ -140,9 +140,9 @@ static struct weir_directory_lookup *lookup_begin(struct weir_caller_directory *
                                                   const uint8_t digest[WEIR_DIGEST_BYTES],
                                                   uint64_t now_ns)
 {
-    bool probe = !redis_breaker_closed(&directory->breaker);
+    bool probe = !weir_breaker_closed(&directory->breaker);
     if (directory->lookups >= directory->options.lookups_max ||
-        (probe && !redis_breaker_probe(&directory->breaker, now_ns)))
+        (probe && !weir_breaker_probe(&directory->breaker, now_ns)))
         return NULL;
     struct weir_directory_lookup *lookup = lookup_take(directory, digest, now_ns);
     if (lookup) {
@@ -153,7 +153,7 @@ static struct weir_directory_lookup *lookup_begin(struct weir_caller_directory *
         lookup_unlink(directory, lookup);
         lookup_give(directory, lookup);
     } else if (probe) {
-        redis_breaker_probed(&directory->breaker, now_ns, false);
+        weir_breaker_probed(&directory->breaker, now_ns, false);
     }
     count(&directory->counters.error);
     return NULL;
@@ -329,7 +329,7 @@ static void count_entries(struct weir_caller_directory *directory)
 /* From 15/16 of a life to all of it: entries of one moment don't all end in one. */
 static uint64_t jittered(struct weir_caller_directory *directory, uint64_t life_ns)
 {
-    return life_ns - redis_jitter(&directory->random, life_ns / 16);
+    return life_ns - weir_random_up_to(&directory->random, life_ns / 16);
 }
 
 static void keep_caller(struct weir_caller_directory *directory, const uint8_t *digest,
@@ -377,7 +377,7 @@ void weir_caller_directory_answer(struct weir_caller_directory *directory,
         lookup_unlink(directory, lookup);
         lookup_tell_breaker(directory, lookup, now_ns, answered);
     } else if (answered) { /* late, but alive */
-        redis_breaker_hurry(&directory->breaker, now_ns);
+        weir_breaker_hurry(&directory->breaker, now_ns);
     }
     lookup->state = WEIR_LOOKUP_ENDED;
     count_answer(directory, result, took_ns);
@@ -410,7 +410,7 @@ uint64_t weir_caller_directory_expire(struct weir_caller_directory *directory)
 
 void weir_caller_directory_hurry(struct weir_caller_directory *directory)
 {
-    redis_breaker_hurry(&directory->breaker, now_of(directory));
+    weir_breaker_hurry(&directory->breaker, now_of(directory));
 }
 
 /* --- Forgetting ------------------------------------------------------------------------------- */
@@ -449,7 +449,7 @@ int weir_caller_directory_open(struct weir_caller_directory *directory,
     directory->random = options->seed;
     if (!directory->options.lookups_max)
         directory->options.lookups_max = WEIR_DIRECTORY_LOOKUPS_MAX;
-    redis_breaker_init(&directory->breaker, options->seed);
+    weir_breaker_init(&directory->breaker, options->seed);
     int err = weir_directory_cache_open(&directory->known, options->max_keys, options->seed);
     if (err < 0)
         return err;

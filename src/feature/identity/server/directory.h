@@ -16,7 +16,7 @@
  * Keys of no caller have a bound of their own, so that invalid keys cannot evict valid ones.
  *
  * This is the state machine, without I/O: a source asks, a clock tells the time, and a breaker
- * (store/redis/breaker.h) spares who does not answer. It probes with a lookup, not by itself.
+ * (base/breaker.h) spares who does not answer. It probes with a lookup, not by itself.
  *
  * Memory: 80 to 88 bytes for each of `max_keys` and WEIR_DIRECTORY_NOBODY_MAX keys, reserved, and
  * touched as it fills; a caller's record (directory_record.h); lookups, at most `lookups_max`, kept
@@ -29,10 +29,10 @@
 
 #include <stdatomic.h>
 
+#include "base/breaker.h"
 #include "feature/identity/server/directory_cache.h"
 #include "feature/identity/server/directory_record.h"
 #include "rules/rules.h"
-#include "store/redis/breaker.h"
 #include "store/redis/redis.h"
 
 /* A flood of keys of no caller is answered from memory as far as it repeats itself within the
@@ -108,7 +108,7 @@ struct weir_caller_directory {
     struct weir_directory_cache known, nobody;
     struct weir_rules *rules; /* that the caller was last found for; referenced */
     uint64_t serial;          /* of these */
-    struct redis_breaker breaker;
+    struct weir_breaker breaker;
     struct weir_directory_lookup *buckets[WEIR_DIRECTORY_BUCKETS];
     struct weir_directory_lookup *soonest, *latest; /* that are ASKED */
     struct weir_directory_lookup *free;

@@ -4,13 +4,7 @@
 
 #include <string.h>
 
-/* The finaliser of splitmix64 (G. Steele, D. Lea, C. Flood, 2014). */
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
+#include "base/random.h"
 
 uint64_t weir_known_hash(struct weir_bytes penalty, const struct weir_cidr *network,
                          const uint64_t id[2])
@@ -18,12 +12,12 @@ uint64_t weir_known_hash(struct weir_bytes penalty, const struct weir_cidr *netw
     uint64_t words[2] = {0, 0}, hash = network ? network->bits + 1 : 0;
 
     for (size_t i = 0; i < penalty.size; i++)
-        hash = mix(hash ^ (unsigned char)penalty.data[i]);
+        hash = weir_mix(hash ^ (unsigned char)penalty.data[i]);
     if (network)
         memcpy(words, network->address.bytes, network->address.family == 4 ? 4 : 16);
     else
         memcpy(words, id, sizeof words);
-    return mix(mix(hash ^ words[0]) ^ words[1]);
+    return weir_mix(weir_mix(hash ^ words[0]) ^ words[1]);
 }
 
 void weir_known_add(struct weir_known *known, uint64_t hash)

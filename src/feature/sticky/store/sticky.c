@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/breaker.h"
+#include "base/random.h"
 #include "core/text/reason.h"
 #include "core/text/siphash.h"
-#include "store/redis/breaker.h"
 #include "store/redis/client/client.h"
-#include "store/redis/jitter.h"
 #include "store/redis/script/key.h"
 #include "store/redis/slab.h"
 #include "store/redis/stats.h"
@@ -28,7 +28,7 @@ struct peer {
     struct sticky *store;
     struct peer *next; /* among those that leave */
     struct redis_client *client;
-    struct redis_breaker breaker;
+    struct weir_breaker breaker;
     bool connected, reported; /* whether it is; that a change was reported */
     bool queued;              /* calls wait for the flush */
     bool leaving, closing;    /* it is in no list; its client ends */
@@ -125,7 +125,7 @@ static void update(struct peer *peer)
 {
     if (peer->leaving) /* another connection may count for the same stats */
         return;
-    redis_stats_set(&peer->stats->up, peer->connected && redis_breaker_closed(&peer->breaker));
+    redis_stats_set(&peer->stats->up, peer->connected && weir_breaker_closed(&peer->breaker));
 }
 
 static void client_event(void *context, enum redis_event event, const char *text)
@@ -137,9 +137,9 @@ static void client_event(void *context, enum redis_event event, const char *text
     if (store->closing || peer->leaving || (!up && event != REDIS_EVENT_DOWN))
         return;
     if (up) /* it has answered the handshake */
-        redis_breaker_init(&peer->breaker, redis_random(&store->random));
+        weir_breaker_init(&peer->breaker, weir_random(&store->random));
     else
-        redis_breaker_trip(&peer->breaker, uv_hrtime());
+        weir_breaker_trip(&peer->breaker, uv_hrtime());
     bool news = !peer->reported || peer->connected != up;
     peer->connected = up;
     peer->reported = true;
@@ -152,11 +152,11 @@ static void client_event(void *context, enum redis_event event, const char *text
 static bool may_ask(struct peer *peer, uint64_t hr, bool *probe)
 {
     *probe = false;
-    if (redis_breaker_closed(&peer->breaker))
+    if (weir_breaker_closed(&peer->breaker))
         return true;
-    if (redis_breaker_due_ns(&peer->breaker) > hr)
+    if (weir_breaker_due_ns(&peer->breaker) > hr)
         return false;
-    *probe = redis_breaker_probe(&peer->breaker, hr);
+    *probe = weir_breaker_probe(&peer->breaker, hr);
     return *probe;
 }
 
@@ -165,9 +165,9 @@ static void account(struct peer *peer, bool probe, bool answered)
     uint64_t hr = uv_hrtime();
 
     if (probe)
-        redis_breaker_probed(&peer->breaker, hr, answered);
+        weir_breaker_probed(&peer->breaker, hr, answered);
     else
-        (void)redis_breaker_call(&peer->breaker, hr, answered);
+        (void)weir_breaker_call(&peer->breaker, hr, answered);
     update(peer);
 }
 
@@ -457,7 +457,7 @@ static int open_peer(struct sticky *store, const struct sticky_peer *from,
         .loop = store->loop,
         .url = from->url,
         .tls = tls,
-        .random_seed = redis_random(&store->random),
+        .random_seed = weir_random(&store->random),
         .event = client_event,
         .context = peer,
     };
@@ -466,7 +466,7 @@ static int open_peer(struct sticky *store, const struct sticky_peer *from,
         return WEIR_ERR_MEMORY;
     peer->store = store;
     peer->stats = from->stats;
-    redis_breaker_init(&peer->breaker, redis_random(&store->random));
+    weir_breaker_init(&peer->breaker, weir_random(&store->random));
     int err = redis_client_open(&peer->client, &client, reason);
 
     if (err < 0) {

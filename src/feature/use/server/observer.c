@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "core/answer.h"
 #include "core/bytes.h"
 #include "core/text/siphash.h"
@@ -172,11 +173,9 @@ static void see_place(struct weir_observer *o, const struct weir_observed *obser
                       const char *kind, struct weir_bytes text, uint64_t weight)
 {
     const struct weir_decision *d = observed->decision;
-    /* Texts, not numbers, are the same after a reload; FNV-1a: they come from the rules. */
-    uint64_t hash[2] = {UINT64_C(0xcbf29ce484222325), (uint64_t)kind[0]};
+    /* Texts, not numbers, are the same after a reload; they come from the rules. */
+    uint64_t hash[2] = {weir_fnv(WEIR_FNV_BASIS, text.data, text.size), (uint64_t)kind[0]};
     bool fresh;
-    for (size_t i = 0; i < text.size; i++)
-        hash[0] = (hash[0] ^ (unsigned char)text.data[i]) * UINT64_C(0x100000001b3);
     hash[0] ^= hash[0] >> 29;
     struct weir_heavy *places = active(o, WEIR_SEEN_PLACES);
     struct weir_heavy_use *use = weir_heavy_count(places, hash, weight, &fresh);

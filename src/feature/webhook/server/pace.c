@@ -2,7 +2,7 @@
 /* see pace.h */
 #include "feature/webhook/server/pace.h"
 
-#include "store/redis/jitter.h"
+#include "base/random.h"
 
 enum weir_webhook_verdict weir_webhook_judge(long status)
 {
@@ -28,7 +28,7 @@ void weir_webhook_pace_note(struct weir_webhook_pace *pace, enum weir_webhook_ve
         wait_ms *= 2;
     if (wait_ms > WEIR_WEBHOOK_WAIT_MAX_MS)
         wait_ms = WEIR_WEBHOOK_WAIT_MAX_MS;
-    wait_ms -= redis_jitter(&pace->random, wait_ms / 2);
+    wait_ms -= weir_random_up_to(&pace->random, wait_ms / 2);
     uint64_t retry_after_ms = retry_after_s < WEIR_WEBHOOK_RETRY_AFTER_MAX_MS / 1000
                                   ? retry_after_s * 1000
                                   : WEIR_WEBHOOK_RETRY_AFTER_MAX_MS;

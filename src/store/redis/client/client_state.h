@@ -14,11 +14,11 @@
 #ifndef WEIR_STORE_REDIS_CLIENT_CLIENT_STATE_H
 #define WEIR_STORE_REDIS_CLIENT_CLIENT_STATE_H
 
+#include "base/random.h"
 #include "store/redis/client/handshake.h"
 #include "store/redis/client/node.h"
 #include "store/redis/client/topology.h"
 #include "store/redis/client/topology_refresh.h"
-#include "store/redis/jitter.h"
 
 #define REDIS_WAIT_LISTS 5
 
@@ -57,7 +57,7 @@ struct redis_client {
 /* Evenly within [from, to]. */
 static inline uint64_t redis_client_jitter(struct redis_client *client, uint64_t from, uint64_t to)
 {
-    return from + redis_jitter(&client->random, to - from);
+    return from + weir_random_up_to(&client->random, to - from);
 }
 
 /* --- Functions of client.c for the modules below it --------------------------------------------

@@ -235,7 +235,7 @@ static void candidate_pick(struct redis_topology_refresh *refresh)
     uint32_t turn;
 
     if (client->nodes && refresh->tried == 0 && client->ready > 0)
-        node = node_pick(client, (uint32_t)(redis_random(&client->random) % client->ready), true);
+        node = node_pick(client, (uint32_t)(weir_random(&client->random) % client->ready), true);
     if (!node) {
         turn = refresh->turn++ % candidate_count(client);
         if (turn < client->url.host_count) {
@@ -342,7 +342,7 @@ void redis_topology_refresh_start(struct redis_client *client)
     client->parts++;
     uv_timer_init(client->options.loop, &refresh->timer);
     refresh->timer.data = refresh;
-    refresh->turn = (uint32_t)(redis_random(&client->random) % client->url.host_count);
+    refresh->turn = (uint32_t)(weir_random(&client->random) % client->url.host_count);
     refresh_timer(refresh, REDIS_REFRESH_PAUSED, 0);
 }
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/timer_wheel.h"
 #include "core/check.h"
 #include "store/redis/share/roundtrip.h"
-#include "store/timer_wheel.h"
 
 /* When shares are looked at: within a tick of 4.2 ms after they are due. */
 #define TICK_NS (UINT64_C(1) << 22)

@@ -414,7 +414,7 @@ TEST("who does not answer is spared and probed")
 {
     struct scene *s = scene_open(100, 0);
     uint32_t key = 0;
-    for (int i = 0; i < REDIS_BREAKER_FAILURES; i++) {
+    for (int i = 0; i < WEIR_BREAKER_FAILURES; i++) {
         assert_int_equal(find(s, key++), WEIR_ERR_PENDING);
         s->now_ns += DEADLINE;
         weir_caller_directory_expire(&s->directory);
@@ -423,7 +423,7 @@ TEST("who does not answer is spared and probed")
     uint32_t asked = s->asked_count;
     assert_int_equal(find(s, key++), 0); /* at once */
     assert_int_equal(s->asked_count, asked);
-    s->now_ns += REDIS_BREAKER_PAUSE_MIN_NS;
+    s->now_ns += WEIR_BREAKER_PAUSE_MIN_NS;
     assert_int_equal(find(s, key), WEIR_ERR_PENDING); /* the probe */
     assert_int_equal(find(s, key + 1), 0);
     assert_int_equal(s->asked_count, asked + 1);

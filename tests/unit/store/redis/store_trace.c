@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "store/redis/jitter.h"
+#include "base/random.h"
 
 void store_trace_begin(struct store_trace *trace, struct store_rig *rig, uint64_t seed)
 {
@@ -20,7 +20,7 @@ void store_trace_end(struct store_trace *trace)
 
 uint64_t store_trace_draw(struct store_trace *trace, uint64_t below)
 {
-    return redis_random(&trace->random) % below;
+    return weir_random(&trace->random) % below;
 }
 
 static void compare(struct store_trace *trace, const struct rig_decision *got,

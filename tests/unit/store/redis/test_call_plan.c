@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
+#include "base/random.h"
 #include "draw.h"
 #include "fake_store.h"
 #include "store/redis/call_plan.h"
-#include "store/redis/jitter.h"
 #include "test.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -369,7 +369,7 @@ static void make(struct sim *sim)
     forget_reservations(sim);
     sim->in_flight = sim->most_in_flight = sim->calls = 0;
     sim->decision.now_ns = 0;
-    call_plan_make(&sim->plan, &sim->decision, false, redis_random(&sim->random) | 1);
+    call_plan_make(&sim->plan, &sim->decision, false, weir_random(&sim->random) | 1);
 }
 
 static void run(struct sim *sim)

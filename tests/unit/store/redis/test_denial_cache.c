@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
+#include "base/random.h"
 #include "store/redis/denial_cache.h"
-#include "store/redis/jitter.h"
 #include "test.h"
 
 #define MS UINT64_C(1000000)
@@ -286,11 +286,11 @@ TEST_WITH(set_up, tear_down, "a ring that is full forgets and never errs")
     uint64_t random = 9, now_ns = LOCAL, found = 0;
 
     for (int i = 0; i < 100000; i++) {
-        uint16_t count = (uint16_t)(1 + redis_random(&random) % WEIR_CHECKS_MAX);
-        uint64_t key = redis_random(&random) % 32;
+        uint16_t count = (uint16_t)(1 + weir_random(&random) % WEIR_CHECKS_MAX);
+        uint64_t key = weir_random(&random) % 32;
 
-        now_ns += redis_random(&random) % MS;
-        if (redis_random(&random) % 64 == 0)
+        now_ns += weir_random(&random) % MS;
+        if (weir_random(&random) % 64 == 0)
             now_ns += 200 * MS;
         rig->checks[0].hash[0] = key;
         rig->checks[0].cost = 1 + key;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "store/redis/jitter.h"
+#include "base/random.h"
 #include "store/redis/shared_breaker.h"
 #include "test.h"
 
@@ -37,11 +37,11 @@ static uint64_t open_it(struct redis_shared_breaker *shared, uint64_t from_ns)
 {
     uint64_t now_ns = from_ns;
 
-    for (int i = 0; i < REDIS_BREAKER_FAILURES; i++) {
+    for (int i = 0; i < WEIR_BREAKER_FAILURES; i++) {
         now_ns = from_ns + (uint64_t)i * 10 * MS;
         assert_true(redis_shared_breaker_closed(shared));
         assert_int_equal(redis_shared_breaker_late(shared, now_ns, SLOT),
-                         i == REDIS_BREAKER_FAILURES - 1);
+                         i == WEIR_BREAKER_FAILURES - 1);
     }
     assert_false(redis_shared_breaker_closed(shared));
     return now_ns;
@@ -81,7 +81,7 @@ TEST_WITH(set_up, tear_down, "late calls of all stores open it once")
 TEST_WITH(set_up, tear_down, "an answer to any store begins the count anew")
 {
     for (uint64_t i = 0; i < 1000; i++)
-        if (i % REDIS_BREAKER_FAILURES == REDIS_BREAKER_FAILURES - 1)
+        if (i % WEIR_BREAKER_FAILURES == WEIR_BREAKER_FAILURES - 1)
             redis_shared_breaker_answered(*state, START + i * 50 * MS);
         else
             assert_false(redis_shared_breaker_late(*state, START + i * 50 * MS, SLOT));
@@ -93,7 +93,7 @@ TEST_WITH(set_up, tear_down, "a clock that is behind does not open it")
     for (uint64_t i = 0; i < 100; i++)
         assert_false(redis_shared_breaker_late(*state, START - i, SLOT));
     assert_true(redis_shared_breaker_closed(*state));
-    assert_true(redis_shared_breaker_late(*state, START + REDIS_BREAKER_SPAN_NS, SLOT));
+    assert_true(redis_shared_breaker_late(*state, START + WEIR_BREAKER_SPAN_NS, SLOT));
 }
 
 TEST_WITH(set_up, tear_down, "one store probes and closes it for all")
@@ -191,9 +191,9 @@ TEST_WITH(set_up, tear_down, "a connection that is back makes the probe due soon
         assert_true(take(*state, 0, now_ns));
         assert_false(end(*state, 0, now_ns, false));
     }
-    assert_true(due_of(*state, 1) > now_ns + REDIS_BREAKER_PAUSE_MIN_NS);
+    assert_true(due_of(*state, 1) > now_ns + WEIR_BREAKER_PAUSE_MIN_NS);
     redis_shared_breaker_hurry(*state, now_ns);
-    assert_true(due_of(*state, 1) <= now_ns + REDIS_BREAKER_PAUSE_MIN_NS / 2);
+    assert_true(due_of(*state, 1) <= now_ns + WEIR_BREAKER_PAUSE_MIN_NS / 2);
 }
 
 /* Whatever happens: never two probers, and never stuck. */
@@ -203,20 +203,20 @@ TEST_WITH(set_up, tear_down, "random events never wedge it")
     unsigned prober = STORES;
 
     for (int i = 0; i < 300000; i++) {
-        unsigned store = redis_random(&random) % STORES;
-        uint64_t event = redis_random(&random) % 8;
+        unsigned store = weir_random(&random) % STORES;
+        uint64_t event = weir_random(&random) % 8;
         bool open = !redis_shared_breaker_closed(*state);
 
-        now_ns += redis_random(&random) % (20 * MS);
+        now_ns += weir_random(&random) % (20 * MS);
         if (event < 3) {
-            redis_shared_breaker_late(*state, now_ns - redis_random(&random) % (5 * MS), SLOT);
-        } else if (event == 3 && redis_random(&random) % 8 == 0) {
+            redis_shared_breaker_late(*state, now_ns - weir_random(&random) % (5 * MS), SLOT);
+        } else if (event == 3 && weir_random(&random) % 8 == 0) {
             redis_shared_breaker_answered(*state, now_ns);
         } else if (event == 4) {
             redis_shared_breaker_leave(*state, &stores[store]);
             prober = prober == store ? STORES : prober;
         } else if (event == 5 && prober < STORES) {
-            bool answered = redis_random(&random) % 4 == 0;
+            bool answered = weir_random(&random) % 4 == 0;
 
             assert_int_equal(end(*state, prober, now_ns, answered), answered);
             closed += answered;
@@ -258,9 +258,9 @@ static void *run_store(void *of)
             !redis_shared_breaker_probe(shared, who, now_ns, &slot))
             continue;
 
-        bool answered = redis_random(&random) % 3 == 0;
+        bool answered = weir_random(&random) % 3 == 0;
 
-        if (redis_random(&random) % 5 == 0)
+        if (weir_random(&random) % 5 == 0)
             redis_shared_breaker_leave(shared, who);
         else
             atomic_fetch_add(&counts.closed,

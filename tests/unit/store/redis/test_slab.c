@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "store/redis/jitter.h"
+#include "base/random.h"
 #include "store/redis/slab.h"
 #include "test.h"
 
@@ -65,10 +65,10 @@ TEST_WITH(set_up, tear_down, "every byte of every block is its own")
     uint64_t random = 3;
 
     for (int i = 0; i < 20000; i++) {
-        size_t n = redis_random(&random) % 40;
+        size_t n = weir_random(&random) % 40;
 
         if (block[n].at == NULL) {
-            block[n].size = 1 + redis_random(&random) % 5000;
+            block[n].size = 1 + weir_random(&random) % 5000;
             block[n].at = redis_slabs_take(slabs, block[n].size);
             assert_non_null(block[n].at);
             assert_int_equal((uintptr_t)block[n].at % 16, 0);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/redis/jitter.h"
+#include "base/random.h"
 #include "store/redis/script/key.h"
 #include "store_trace.h"
 
@@ -309,11 +309,11 @@ TEST_WITH(set_up_in_real_time, tear_down, "a decision that is cancelled is taken
 
     for (int i = 0; i < 300; i++) {
         struct rig_decision decision;
-        uint64_t turns = redis_random(&random) % 8;
+        uint64_t turns = weir_random(&random) % 8;
 
         begin(&decision, WEIR_OP_DECIDE, &limit, 1);
         assert_true(store_rig_submit(rig, &decision));
-        if (redis_random(&random) % 8 != 0)
+        if (weir_random(&random) % 8 != 0)
             rig->store->ops->flush(rig->store);
         while (turns-- > 0 && !decision.done)
             uv_run(&rig->loop, UV_RUN_NOWAIT);

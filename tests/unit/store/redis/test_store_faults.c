@@ -85,7 +85,7 @@ TEST_WITH(set_up, tear_down,
 
     assert_int_equal(ask_patiently(rig, &limit, 100), 100);
     redis_server_signal(&rig->server, SIGSTOP);
-    while (rig->stats->breaker == REDIS_BREAKER_CLOSED) {
+    while (rig->stats->breaker == WEIR_BREAKER_CLOSED) {
         late += 5 - ask(rig, &limit, 5, &failed);
         assert_true(++rounds < 50);
     }
@@ -117,10 +117,10 @@ TEST_WITH(set_up, tear_down, "one late turn does not open the breaker")
     redis_server_signal(&rig->server, SIGSTOP);
     assert_int_equal(ask(rig, &limit, 100, &failed), 0);
     redis_server_signal(&rig->server, SIGCONT);
-    assert_int_equal(rig->stats->breaker, REDIS_BREAKER_CLOSED);
+    assert_int_equal(rig->stats->breaker, WEIR_BREAKER_CLOSED);
     assert_int_equal(rig->stats->timeouts, 100);
     assert_int_equal(ask_patiently(rig, &limit, 1), 1);
-    assert_int_equal(rig->stats->breaker, REDIS_BREAKER_CLOSED);
+    assert_int_equal(rig->stats->breaker, WEIR_BREAKER_CLOSED);
 }
 
 TEST_WITH(set_up, tear_down,

@@ -4,21 +4,19 @@
 
 #include <string.h>
 
-/* FNV-1a, 64 bits (http://www.isthe.com/chongo/tech/comp/fnv/): tells changes apart that a
- * fail-over has given the same number. Never 0. */
-#define FNV_BASIS UINT64_C(0xcbf29ce484222325)
-#define FNV_PRIME UINT64_C(0x100000001b3)
+#include "base/random.h"
 
 static uint64_t fold(uint64_t hash, struct weir_bytes text)
 {
-    for (size_t i = 0; i < text.size; i++)
-        hash = (hash ^ (unsigned char)text.data[i]) * FNV_PRIME;
-    return (hash ^ 0xff) * FNV_PRIME; /* the end of one text */
+    static const uint8_t end = 0xff; /* of one text */
+
+    return weir_fnv(weir_fnv(hash, text.data, text.size), &end, sizeof end);
 }
 
+/* Distinguishes changes that have the same number after a fail-over. Never 0. */
 static uint64_t hash_of(const struct standing_change *change)
 {
-    uint64_t hash = fold(fold(FNV_BASIS, change->field), change->text);
+    uint64_t hash = fold(fold(WEIR_FNV_BASIS, change->field), change->text);
 
     return hash != 0 ? hash : 1;
 }

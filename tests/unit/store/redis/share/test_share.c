@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
+#include "base/timer_wheel.h"
 #include "store/redis/share/share.h"
-#include "store/timer_wheel.h"
 #include "test.h"
 
 /* When shares are looked at: within a tick of 4.2 ms after they are due. */

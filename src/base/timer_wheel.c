@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see timer_wheel.h */
-#include "store/timer_wheel.h"
+#include "base/timer_wheel.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "store/timer_wheel.h"
+#include "base/timer_wheel.h"
 #include "test.h"
 
 #define TICK_MS 250

@@ -2,8 +2,8 @@
 /* The circuit breaker: stops asking a server that does not answer, and finds out when it does
  * again. A pure state machine; time is an argument.
  *
- *             REDIS_BREAKER_FAILURES calls in a row without an answer,
- *             over REDIS_BREAKER_SPAN_NS at least; or a trip
+ *             WEIR_BREAKER_FAILURES calls in a row without an answer,
+ *             over WEIR_BREAKER_SPAN_NS at least; or a trip
  *     CLOSED ───────────────────────────────────────────────────▶ OPEN
  *       ▲                                                         │  ▲
  *       │ the probe is answered                    a pause passes │  │ the probe is not
@@ -20,21 +20,21 @@
  * recovery takes 500 ms and one round trip at most, and the server is met by one call a node.
  * Source: M. Nygard, Release It! (2007), "Circuit Breaker".
  */
-#ifndef WEIR_STORE_REDIS_BREAKER_H
-#define WEIR_STORE_REDIS_BREAKER_H
+#ifndef WEIR_BASE_BREAKER_H
+#define WEIR_BASE_BREAKER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define REDIS_BREAKER_FAILURES 10
-#define REDIS_BREAKER_SPAN_NS UINT64_C(50000000)
-#define REDIS_BREAKER_PAUSE_MIN_NS UINT64_C(50000000)
-#define REDIS_BREAKER_PAUSE_MAX_NS UINT64_C(500000000)
+#define WEIR_BREAKER_FAILURES 10
+#define WEIR_BREAKER_SPAN_NS UINT64_C(50000000)
+#define WEIR_BREAKER_PAUSE_MIN_NS UINT64_C(50000000)
+#define WEIR_BREAKER_PAUSE_MAX_NS UINT64_C(500000000)
 
-enum redis_breaker_state { REDIS_BREAKER_CLOSED, REDIS_BREAKER_OPEN, REDIS_BREAKER_HALF_OPEN };
+enum weir_breaker_state { WEIR_BREAKER_CLOSED, WEIR_BREAKER_OPEN, WEIR_BREAKER_HALF_OPEN };
 
-struct redis_breaker {
-    uint8_t state;        /* enum redis_breaker_state */
+struct weir_breaker {
+    uint8_t state;        /* enum weir_breaker_state */
     uint32_t failures;    /* closed: in a row */
     uint64_t first_ns;    /* of these */
     uint64_t opened_ns;   /* not closed: since when */
@@ -43,30 +43,30 @@ struct redis_breaker {
     uint64_t random;
 };
 
-void redis_breaker_init(struct redis_breaker *breaker, uint64_t random_seed);
+void weir_breaker_init(struct weir_breaker *breaker, uint64_t random_seed);
 
-static inline bool redis_breaker_closed(const struct redis_breaker *breaker)
+static inline bool weir_breaker_closed(const struct weir_breaker *breaker)
 {
-    return breaker->state == REDIS_BREAKER_CLOSED;
+    return breaker->state == WEIR_BREAKER_CLOSED;
 }
 
 /* A call came to its end: a reply, or none within its time. Counts while the breaker is closed.
  * Returns whether this has opened it. */
-bool redis_breaker_call(struct redis_breaker *breaker, uint64_t now_ns, bool answered);
+bool weir_breaker_call(struct weir_breaker *breaker, uint64_t now_ns, bool answered);
 
 /* Opens it at once: it is known that there is no server. Returns whether it was closed. */
-bool redis_breaker_trip(struct redis_breaker *breaker, uint64_t now_ns);
+bool weir_breaker_trip(struct weir_breaker *breaker, uint64_t now_ns);
 
-/* A server is reachable again: the next probe is due within REDIS_BREAKER_PAUSE_MIN_NS / 2. */
-void redis_breaker_hurry(struct redis_breaker *breaker, uint64_t now_ns);
+/* A server is reachable again: the next probe is due within WEIR_BREAKER_PAUSE_MIN_NS / 2. */
+void weir_breaker_hurry(struct weir_breaker *breaker, uint64_t now_ns);
 
-/* When to call redis_breaker_probe; UINT64_MAX: not before something else happens. */
-uint64_t redis_breaker_due_ns(const struct redis_breaker *breaker);
+/* When to call weir_breaker_probe; UINT64_MAX: not before something else happens. */
+uint64_t weir_breaker_due_ns(const struct weir_breaker *breaker);
 
 /* Whether the probe is to be sent now: then it is half open. */
-bool redis_breaker_probe(struct redis_breaker *breaker, uint64_t now_ns);
+bool weir_breaker_probe(struct weir_breaker *breaker, uint64_t now_ns);
 
 /* What became of the probe. Nothing where it is not half open. */
-void redis_breaker_probed(struct redis_breaker *breaker, uint64_t now_ns, bool answered);
+void weir_breaker_probed(struct weir_breaker *breaker, uint64_t now_ns, bool answered);
 
 #endif
