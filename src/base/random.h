@@ -38,7 +38,7 @@ static inline uint64_t weir_random_up_to(uint64_t *seed, uint64_t most)
 
 #define WEIR_FNV_BASIS UINT64_C(0xcbf29ce484222325)
 
-/* FNV-1a of `size` bytes, from WEIR_FNV_BASIS or from the hash of what stands before. */
+/* FNV-1a of `size` bytes, from WEIR_FNV_BASIS or from the hash of the bytes before it. */
 static inline uint64_t weir_fnv(uint64_t hash, const void *data, size_t size)
 {
     const unsigned char *bytes = data;

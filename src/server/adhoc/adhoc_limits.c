@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "rules/division.h"
 #include "server/daemon/limit_room.h"
 
@@ -21,9 +22,8 @@ struct made {
 
 struct weir_adhoc_limits {
     pthread_mutex_t lock;
-    uint32_t count, max, nodes;
-    uint32_t mask; /* places - 1: open addressing, at most half full */
-    struct made **places;
+    uint32_t max, nodes;
+    struct weir_map made; /* of struct made */
     struct weir_table *table;
     struct weir_limit_room room;
     _Atomic uint64_t epoch;
@@ -42,18 +42,13 @@ int weir_adhoc_limits_open(struct weir_adhoc_limits **limits, uint32_t max,
     struct weir_adhoc_limits *made = calloc(1, sizeof *made);
     if (!made)
         return WEIR_ERR_MEMORY;
-    uint32_t size = 2;
-    while (size < 2 * max)
-        size *= 2;
     made->max = max;
     made->table = table;
     /* The last eighth of the list is for rules. */
     made->room =
         (struct weir_limit_room){.table = table, .max = table ? list_size(table) / 8 * 7 : 0};
     made->nodes = nodes;
-    made->mask = size - 1;
-    made->places = calloc(size, sizeof *made->places);
-    if (!made->places) {
+    if (!weir_map_open(&made->made, max)) {
         free(made);
         return WEIR_ERR_MEMORY;
     }
@@ -66,9 +61,10 @@ void weir_adhoc_limits_close(struct weir_adhoc_limits *limits)
 {
     if (!limits)
         return;
-    for (uint32_t i = 0; i <= limits->mask; i++)
-        free(limits->places[i]);
-    free(limits->places);
+    uint32_t at = 0;
+    for (void *made; (made = weir_map_next(&limits->made, &at));)
+        free(made);
+    weir_map_close(&limits->made);
     pthread_mutex_destroy(&limits->lock);
     free(limits);
 }
@@ -86,21 +82,33 @@ static bool same_spec(const struct weir_limit_spec *a, const struct weir_limit_s
            a->rollover == b->rollover && a->calendar == b->calendar;
 }
 
-/* Where a spec is under that name, or where it would go. */
-static struct made **limits_place(const struct weir_adhoc_limits *limits,
-                                  const struct weir_limit_spec *spec, const char *name)
+static uint64_t spec_hash(const struct weir_limit_spec *spec)
 {
     uint64_t mix = (spec->rate * UINT64_C(0x9e3779b97f4a7c15)) ^
                    (spec->window_ns * UINT64_C(0xc2b2ae3d27d4eb4f)) ^
                    ((spec->burst + spec->algorithm) * UINT64_C(0x165667b19e3779f9));
-    uint32_t at = (uint32_t)(mix >> 32);
-    for (;; at++) {
-        struct made **place = &limits->places[at & limits->mask];
-        if (!*place ||
-            (same_spec(&(*place)->limit.spec, spec) && same_name((*place)->limit.name, name)))
-            return place;
-    }
+    return mix >> 32;
 }
+
+static uint64_t made_hash(const void *item)
+{
+    return spec_hash(&((const struct made *)item)->limit.spec);
+}
+
+/* What a limit is known by. */
+struct known_by {
+    const struct weir_limit_spec *spec;
+    const char *name;
+};
+
+static bool made_is(const void *item, const void *key)
+{
+    const struct weir_limit *limit = &((const struct made *)item)->limit;
+    const struct known_by *by = key;
+    return same_spec(&limit->spec, by->spec) && same_name(limit->name, by->name);
+}
+
+static const struct weir_map_kind made_kind = {made_hash, made_is};
 
 /* Both of one that a table knows twice: whole, and as this node's part. */
 static void unpin(struct weir_table *table, const struct weir_limit *limit)
@@ -112,37 +120,25 @@ static void unpin(struct weir_table *table, const struct weir_limit *limit)
         weir_table_unpin(table, limit->local->id);
 }
 
-/* Drops what has not been used lately, and puts the others where they belong now. */
-static void limits_drop_unused(struct weir_adhoc_limits *limits)
+static bool is_used(void *context, void *item)
 {
+    struct weir_adhoc_limits *limits = context;
+    struct made *made = item;
     uint64_t epoch = atomic_load_explicit(&limits->epoch, memory_order_relaxed);
-    struct made **places = calloc(limits->mask + 1, sizeof *places), **old = limits->places;
-    if (!places)
-        return;
-    limits->places = places;
-    limits->count = 0;
-    for (uint32_t i = 0; i <= limits->mask; i++) {
-        struct made *made = old[i];
-        if (!made)
-            continue;
-        if (made->epoch == 0) /* from before the first tick */
-            made->epoch = epoch;
-        if (made->epoch + EPOCHS_UNUSED <= epoch) {
-            unpin(limits->table, &made->limit);
-            free(made);
-            continue;
-        }
-        *limits_place(limits, &made->limit.spec, made->limit.name) = made;
-        limits->count++;
-    }
-    free(old);
+    if (made->epoch == 0) /* from before the first tick */
+        made->epoch = epoch;
+    if (made->epoch + EPOCHS_UNUSED > epoch)
+        return true;
+    unpin(limits->table, &made->limit);
+    free(made);
+    return false;
 }
 
 static int limits_add(struct weir_adhoc_limits *limits, struct weir_store *store,
                       struct weir_store *local, const struct weir_limit *compiled,
-                      struct made **place, struct weir_reason *reason)
+                      struct made **added, struct weir_reason *reason)
 {
-    if (limits->count == limits->max)
+    if (limits->made.count == limits->max)
         return WEIR_ERR_FULL;
     struct made *made = malloc(sizeof *made);
     if (!made)
@@ -155,12 +151,13 @@ static int limits_add(struct weir_adhoc_limits *limits, struct weir_store *store
     int err = WEIR_ERR_FULL;
     if (weir_limit_room_for(&limits->room, made->limit.local ? made->limit.local : &made->limit))
         err = weir_store_prepare(store, local, &made->limit, reason);
+    if (err == 0 && !weir_map_add(&limits->made, &made_kind, made))
+        err = WEIR_ERR_MEMORY;
     if (err < 0) {
         free(made);
         return err;
     }
-    *place = made;
-    limits->count++;
+    *added = made;
     return 0;
 }
 
@@ -178,17 +175,17 @@ int weir_adhoc_limits_find(struct weir_adhoc_limits *limits, struct weir_store *
         return err;
     compiled.name = name;
     pthread_mutex_lock(&limits->lock);
-    struct made **place = limits_place(limits, &compiled.spec, name);
-    if (!*place)
-        err = limits_add(limits, store, local, &compiled, place, reason);
+    const struct known_by key = {&compiled.spec, name};
+    struct made *made = weir_map_find(&limits->made, &made_kind, spec_hash(&compiled.spec), &key);
+    if (!made)
+        err = limits_add(limits, store, local, &compiled, &made, reason);
     if (err == WEIR_ERR_FULL) {
-        limits_drop_unused(limits);
-        place = limits_place(limits, &compiled.spec, name);
-        err = limits_add(limits, store, local, &compiled, place, reason);
+        weir_map_filter(&limits->made, &made_kind, is_used, limits);
+        err = limits_add(limits, store, local, &compiled, &made, reason);
     }
     if (err == 0) {
-        (*place)->epoch = atomic_load_explicit(&limits->epoch, memory_order_relaxed);
-        *limit = &(*place)->limit;
+        made->epoch = atomic_load_explicit(&limits->epoch, memory_order_relaxed);
+        *limit = &made->limit;
     }
     pthread_mutex_unlock(&limits->lock);
     return err;
@@ -207,7 +204,7 @@ uint64_t weir_adhoc_limits_epoch(const struct weir_adhoc_limits *limits)
 uint32_t weir_adhoc_limits_count(struct weir_adhoc_limits *limits)
 {
     pthread_mutex_lock(&limits->lock);
-    uint32_t count = limits->count;
+    uint32_t count = limits->made.count;
     pthread_mutex_unlock(&limits->lock);
     return count;
 }

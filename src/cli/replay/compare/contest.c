@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "cli/replay/log.h"
 
-#define SLOTS_MIN 256        /* a power of two */
+#define KEYS_MIN 128
 #define FINE_SEGMENTS_MAX 60 /* Figma's choice */
 #define FEW_SEGMENTS_MAX 10  /* what `weir validate` hints at */
 #define FIRST_ALGORITHM 1    /* contender 0 is the exact log */
@@ -26,8 +27,7 @@ struct replay_contest {
     struct replay_contender contenders[REPLAY_CONTENDERS_MAX];
     struct weir_limit limits[REPLAY_CONTENDERS_MAX];
     size_t state_at[REPLAY_CONTENDERS_MAX], state_words;
-    struct contest_key **slots; /* open addressing; NULL: empty */
-    size_t slot_count, used;
+    struct weir_map keys; /* of struct contest_key */
 };
 
 /* Adds an algorithm unless N or W is out of its range (a bucket may have rates that no window
@@ -139,12 +139,10 @@ struct replay_contest *replay_contest_open(const struct weir_limit *limit)
     struct replay_contest *contest = calloc(1, sizeof *contest);
     if (!contest)
         return NULL;
-    contest->slots = calloc(SLOTS_MIN, sizeof *contest->slots);
-    if (!contest->slots) {
+    if (!weir_map_open(&contest->keys, KEYS_MIN)) {
         free(contest);
         return NULL;
     }
-    contest->slot_count = SLOTS_MIN;
     contest->limit = limit->spec.rate;
     contest->window_ns = limit->spec.window_ns;
     contest->count = FIRST_ALGORITHM;
@@ -157,62 +155,43 @@ void replay_contest_close(struct replay_contest *contest)
 {
     if (!contest)
         return;
-    for (size_t i = 0; i < contest->slot_count; i++) {
-        struct contest_key *key = contest->slots[i];
-        for (size_t j = 0; key && j < contest->count; j++)
+    uint32_t at = 0;
+    for (struct contest_key *key; (key = weir_map_next(&contest->keys, &at));) {
+        for (size_t j = 0; j < contest->count; j++)
             replay_log_free(&key->logs[j]);
         free(key);
     }
-    free(contest->slots);
+    weir_map_close(&contest->keys);
     free(contest);
 }
 
-static struct contest_key **find_slot(struct contest_key **slots, size_t slot_count,
-                                      const uint64_t hash[2])
+static uint64_t key_hash(const void *item)
 {
-    size_t at = (size_t)hash[0] & (slot_count - 1);
-    while (slots[at] && (slots[at]->hash[0] != hash[0] || slots[at]->hash[1] != hash[1]))
-        at = (at + 1) & (slot_count - 1);
-    return &slots[at];
+    return ((const struct contest_key *)item)->hash[0];
 }
 
-static int grow(struct replay_contest *contest)
+static bool key_is(const void *item, const void *hash)
 {
-    size_t slot_count = contest->slot_count * 2;
-    struct contest_key **slots = calloc(slot_count, sizeof *slots);
-    if (!slots)
-        return WEIR_ERR_MEMORY;
-    for (size_t i = 0; i < contest->slot_count; i++) {
-        struct contest_key *key = contest->slots[i];
-        if (key)
-            *find_slot(slots, slot_count, key->hash) = key;
-    }
-    free(contest->slots);
-    contest->slots = slots;
-    contest->slot_count = slot_count;
-    return 0;
+    return memcmp(((const struct contest_key *)item)->hash, hash, 2 * sizeof(uint64_t)) == 0;
 }
+
+static const struct weir_map_kind keys_kind = {key_hash, key_is};
 
 /* The key, made when it is new; NULL when out of memory. */
 static struct contest_key *find_key(struct replay_contest *contest, const uint64_t hash[2])
 {
-    struct contest_key **slot = find_slot(contest->slots, contest->slot_count, hash);
-    struct contest_key *key = *slot;
+    struct contest_key *key = weir_map_find(&contest->keys, &keys_kind, hash[0], hash);
     if (key)
         return key;
-    if (contest->used >= contest->slot_count / 2) {
-        if (grow(contest) < 0)
-            return NULL;
-        slot = find_slot(contest->slots, contest->slot_count, hash);
-    }
     key = calloc(1, sizeof *key + contest->state_words * sizeof key->states[0]);
     if (!key)
         return NULL;
     key->hash[0] = hash[0];
     key->hash[1] = hash[1];
-    contest->used++;
-    *slot = key;
-    return key;
+    if (weir_map_add(&contest->keys, &keys_kind, key))
+        return key;
+    free(key);
+    return NULL;
 }
 
 /* One contender's verdict on the request; its admissions go to its log. */
@@ -271,5 +250,5 @@ size_t replay_contest_results(const struct replay_contest *contest,
 
 uint64_t replay_contest_keys(const struct replay_contest *contest)
 {
-    return contest->used;
+    return contest->keys.count;
 }

@@ -8,9 +8,10 @@
 
 #include <weir/error.h>
 
+#include "base/map.h"
 #include "core/text/siphash.h"
 
-#define SLOTS_FIRST 256
+#define ENTRIES_FIRST 128
 
 struct entry {
     struct weir_envoy_counters counters;
@@ -20,9 +21,9 @@ struct entry {
 };
 
 struct weir_envoy_stats {
-    pthread_mutex_t lock; /* the owner adding, against others walking */
-    struct entry **slots; /* open addressing, at most half full */
-    uint32_t mask, count, fixed, dynamic;
+    pthread_mutex_t lock;    /* the owner adding, against others walking */
+    struct weir_map entries; /* of struct entry */
+    uint32_t fixed, dynamic;
     uint64_t secret[2]; /* keys may be what clients send */
     struct entry *other;
 };
@@ -101,18 +102,17 @@ int weir_envoy_stats_open(struct weir_envoy_stats **stats)
     struct weir_envoy_stats *made = calloc(1, sizeof *made);
     if (!made)
         return WEIR_ERR_MEMORY;
-    made->slots = calloc(SLOTS_FIRST, sizeof *made->slots);
+    bool opened = weir_map_open(&made->entries, ENTRIES_FIRST);
     made->other = entry_make(other, 0);
-    if (!made->slots || !made->other) {
-        free(made->slots);
+    if (!opened || !made->other) {
+        weir_map_close(&made->entries);
         free(made->other);
         free(made);
         return WEIR_ERR_MEMORY;
     }
-    made->mask = SLOTS_FIRST - 1;
     /* Addresses of this process are hardly a secret, but clients do not have them. */
     made->secret[0] = (uint64_t)(uintptr_t)made;
-    made->secret[1] = (uint64_t)(uintptr_t)made->slots;
+    made->secret[1] = (uint64_t)(uintptr_t)made->entries.slots;
     pthread_mutex_init(&made->lock, NULL);
     *stats = made;
     return 0;
@@ -122,42 +122,34 @@ void weir_envoy_stats_close(struct weir_envoy_stats *stats)
 {
     if (!stats)
         return;
-    for (uint32_t i = 0; i <= stats->mask; i++)
-        free(stats->slots[i]);
+    uint32_t at = 0;
+    for (void *entry; (entry = weir_map_next(&stats->entries, &at));)
+        free(entry);
     free(stats->other);
-    free(stats->slots);
+    weir_map_close(&stats->entries);
     pthread_mutex_destroy(&stats->lock);
     free(stats);
 }
 
-static struct entry **place_of(struct entry **slots, uint32_t mask, struct weir_bytes key,
-                               uint64_t hash)
+struct wanted {
+    struct weir_bytes key;
+    uint64_t hash;
+};
+
+static uint64_t entry_hash(const void *item)
 {
-    for (uint32_t at = (uint32_t)hash;; at++) {
-        struct entry **place = &slots[at & mask];
-        if (!*place || ((*place)->hash == hash && (*place)->size == key.size &&
-                        !memcmp((*place)->key, key.data, key.size)))
-            return place;
-    }
+    return ((const struct entry *)item)->hash;
 }
 
-static bool grow(struct weir_envoy_stats *stats)
+static bool entry_is(const void *item, const void *key)
 {
-    uint32_t mask = stats->mask * 2 + 1;
-    struct entry **slots = calloc((size_t)mask + 1, sizeof *slots);
-    if (!slots)
-        return false;
-    for (uint32_t i = 0; i <= stats->mask; i++) {
-        struct entry *entry = stats->slots[i];
-        if (entry)
-            *place_of(slots, mask, (struct weir_bytes){entry->key, entry->size}, entry->hash) =
-                entry;
-    }
-    free(stats->slots);
-    stats->slots = slots;
-    stats->mask = mask;
-    return true;
+    const struct entry *entry = item;
+    const struct wanted *wanted = key;
+    return entry->hash == wanted->hash && entry->size == wanted->key.size &&
+           !memcmp(entry->key, wanted->key.data, wanted->key.size);
 }
+
+static const struct weir_map_kind entries_kind = {entry_hash, entry_is};
 
 static struct entry *add(struct weir_envoy_stats *stats, struct weir_bytes key, uint64_t hash,
                          bool fixed)
@@ -170,16 +162,13 @@ static struct entry *add(struct weir_envoy_stats *stats, struct weir_bytes key, 
     if (!entry)
         return NULL;
     pthread_mutex_lock(&stats->lock);
-    bool room = 2 * stats->count <= stats->mask || grow(stats);
-    if (room)
-        *place_of(stats->slots, stats->mask, key, hash) = entry;
+    bool room = weir_map_add(&stats->entries, &entries_kind, entry);
     pthread_mutex_unlock(&stats->lock);
     if (!room) {
         free(entry);
         return NULL;
     }
     ++*count;
-    stats->count++;
     return entry;
 }
 
@@ -188,7 +177,8 @@ struct weir_envoy_counters *weir_envoy_stats_find(struct weir_envoy_stats *stats
 {
     uint64_t hash[2];
     weir_siphash128(stats->secret, key.data, key.size, hash);
-    struct entry *entry = *place_of(stats->slots, stats->mask, key, hash[0]);
+    const struct wanted wanted = {key, hash[0]};
+    struct entry *entry = weir_map_find(&stats->entries, &entries_kind, hash[0], &wanted);
     if (!entry)
         entry = add(stats, key, hash[0], fixed);
     return entry ? &entry->counters : &stats->other->counters;
@@ -198,11 +188,9 @@ void weir_envoy_stats_walk(struct weir_envoy_stats *stats, weir_envoy_stats_visi
                            void *context)
 {
     pthread_mutex_lock(&stats->lock);
-    for (uint32_t i = 0; i <= stats->mask; i++) {
-        const struct entry *entry = stats->slots[i];
-        if (entry)
-            visit(context, entry_name(entry), &entry->counters);
-    }
+    uint32_t at = 0;
+    for (const struct entry *entry; (entry = weir_map_next(&stats->entries, &at));)
+        visit(context, entry_name(entry), &entry->counters);
     pthread_mutex_unlock(&stats->lock);
     visit(context, entry_name(stats->other), &stats->other->counters);
 }
