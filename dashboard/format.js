@@ -32,6 +32,13 @@ export function percent(part, whole) {
   return `${share > 0 && share < 10 ? share.toFixed(1) : Math.round(share)} %`;
 }
 
+// How many places of a table are in use, and their share: an estimate that is no more than its error says only
+// that much.
+export function used({ slots, slots_used: places, slots_error: error }) {
+  return error > 0 && places < error ? { places: `below ${count(error)}`, share: `below ${percent(error, slots)}` }
+    : { places: `${error > 0 ? "about " : ""}${count(places)}`, share: percent(places, slots) };
+}
+
 export function micros(us) {
   if (!us) return "0";
   return us < 1000 ? `${us} µs` : us < 1e6 ? `${us / 1000} ms` : `${us / 1e6} s`;

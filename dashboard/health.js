@@ -4,7 +4,7 @@
 import { ask, poll } from "./api.js";
 import { Chart, sparkline } from "./chart.js";
 import { bar, h, setRows, table } from "./dom.js";
-import { bytes, count, duration, micros, percent } from "./format.js";
+import { bytes, count, duration, micros, percent, used } from "./format.js";
 import { Series } from "./series.js";
 
 export class Health {
@@ -60,7 +60,7 @@ export class Health {
     const off = own.clock_off_ms;
     facts.push(["state", FILES[own.file]], ["clock", Math.abs(off) <= 1000 ? "that of the machine agrees with the time that decisions use"
       : `that of the machine is ${duration(Math.abs(off))} ${off > 0 ? "ahead of" : "behind"} the time that decisions use, which no step of it moves`]);
-    facts.push(["table", `${bytes(own.bytes)}, ${percent(own.slots_used, own.slots)} of ${count(own.slots)} places used`],
+    facts.push(["table", `${bytes(own.bytes)}, ${used(own).share} of ${count(own.slots)} places used`],
       ["evicted", count(own.evictions)], ["without room", `${count(own.overflows)} decisions`],
       ["attached", `${count(own.owners)} threads, of all processes on this state`]);
     this.store.replaceChildren(...facts.filter(([, value]) => value).flatMap(([name, value]) => [h("dt", null, name), h("dd", null, value)]));

@@ -4,7 +4,7 @@
 import { ask, poll, query } from "./api.js";
 import { Chart, sparkline } from "./chart.js";
 import { bar, h, setRows, table } from "./dom.js";
-import { bytes, count, micros, percent } from "./format.js";
+import { bytes, count, micros, percent, used } from "./format.js";
 import { keyLink, limitLink } from "./names.js";
 
 const SPARK_SECONDS = 60;
@@ -212,8 +212,9 @@ export class Overview {
     this.tiles.denied.note.textContent = `${count(denied)} a second`;
     this.tiles.latency.value.textContent = micros(whole.latency_p99_us);
     this.tiles.latency.note.textContent = `p50 ${micros(whole.latency_p50_us)}`;
-    this.tiles.keys.value.textContent = count(snapshot.table.slots_used);
-    this.tiles.keys.note.textContent = `${percent(snapshot.table.slots_used, snapshot.table.slots)} of ${bytes(snapshot.table.bytes)}`;
+    const { places, share } = used(snapshot.table);
+    this.tiles.keys.value.textContent = places;
+    this.tiles.keys.note.textContent = `${share} of ${bytes(snapshot.table.bytes)}`;
     const { store } = snapshot;
     this.tiles.store.value.textContent = !store ? "this node" : store.up === store.workers ? "reached" : "not reached";
     this.tiles.store.note.textContent = !store ? "the table in memory or a file"

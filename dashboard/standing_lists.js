@@ -39,7 +39,15 @@ export class StandingLists {
   }
 
   async load() {
-    const { lists } = await ask("/v1/standing/lists", { signal: this.signal });
+    let lists;
+    try {
+      ({ lists } = await ask("/v1/standing/lists", { signal: this.signal }));
+    } catch (error) {
+      if (!error.status) throw error;
+      this.form.hidden = true; // rules without `standing` have come since: what is in force is shown all the same
+      setRows(this.files.body, [], error.message, FILES);
+      return;
+    }
     this.form.hidden = lists.length === 0;
     const files = [...new Set(lists.map((list) => list.file))];
     if ([...this.names.keys()].join("\n") !== files.join("\n")) {

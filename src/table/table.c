@@ -269,6 +269,7 @@ static void count_keys(struct weir_table *table, uint64_t now_ns, struct weir_ta
     pthread_mutex_unlock(&table->mutex);
     stats->slots_used = used * buckets / sample;
     stats->keys = keys * buckets / sample;
+    stats->slots_error = sample < buckets ? stats->slots / 100 : 0;
 }
 
 void weir_table_stats(struct weir_table *table, uint64_t now_ns, struct weir_table_stats *stats)

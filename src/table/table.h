@@ -171,7 +171,9 @@ void weir_table_detach(struct weir_table_owner *owner);
 
 struct weir_table_stats {
     uint64_t bytes, slots, slots_used; /* a slot in use may hold a state that has become fresh */
-    uint64_t keys; /* states that are not fresh at now_ns; estimated by sampling when large */
+    uint64_t keys;                     /* states that are not fresh at now_ns */
+    uint64_t slots_error; /* both are estimated by a sample when the table is large: 99 times of 100
+                             they are within so many. 0: they are exact */
     uint64_t span_bytes, span_bytes_used;
     uint64_t params, params_max;
     uint64_t owners;     /* attached now; every open table has one of its own */

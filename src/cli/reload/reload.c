@@ -85,8 +85,8 @@ static int print_result(const json_t *rules, bool failed, struct weir_reason *re
         snprintf(reason->text, sizeof reason->text, "the rules before stay in use");
         return WEIR_ERR_SYNTAX;
     }
-    printf("%s: %" JSON_INTEGER_FORMAT " limits are in use; it took %s\n",
-           file ? file : "the environment", number_of(rules, "limits"),
+    printf("%s: %" JSON_INTEGER_FORMAT " %s in use; it took %s\n", file ? file : "the environment",
+           number_of(rules, "limits"), number_of(rules, "limits") == 1 ? "limit is" : "limits are",
            cli_duration(text, (uint64_t)number_of(rules, "took_ms")));
     return 0;
 }

@@ -23,7 +23,7 @@ def start(folder, *options):
 def test_over_the_listener_it_says_how_it_went(tmp_path):
     with start(tmp_path) as weir:
         done = run_weir("reload", "--admin", f"unix:{tmp_path}/admin")
-        assert done.returncode == 0 and ": 1 limits are in use" in done.stdout
+        assert done.returncode == 0 and ": 1 limit is in use" in done.stdout
         weir.write_rules(weir.config.read_text(encoding="utf-8").replace("3/hour", "3/hoor"))
         done = run_weir("reload", "--admin", f"unix:{tmp_path}/admin")
         assert done.returncode == 1 and f"{weir.config}:1:" in done.stderr

@@ -190,6 +190,26 @@ def test_the_newest_point_of_a_series_says_how_far_it_is_whole(tmp_path, browser
             assert end - step < answer["until_s"] <= end
 
 
+# --- The table -----------------------------------------------------------------------------------
+
+def test_an_estimate_of_keys_says_no_more_than_its_sample_knows(tmp_path, browser):
+    """Of a large table a sample is counted, which often has none of a few keys: that is not 0 keys."""
+    with start(browser, tmp_path) as weir:
+        page = Dashboard(browser, weir).open()
+        traffic(weir)
+        page.see(lambda: len(page.rows("busy-limits")) == 3, "the traffic")
+        assert page.text("tile-keys").startswith("below ")
+        page.run("location.hash = 'health'")
+        page.see(lambda: "below 1.0 % of" in (page.text("store") or ""), "the same in the view of health")
+
+
+def test_of_a_small_table_every_key_is_counted(tmp_path, browser):
+    with start(browser, tmp_path, state={"size": "1MiB"}) as weir:
+        page = Dashboard(browser, weir).open()
+        traffic(weir)
+        page.see(lambda: page.text("tile-keys") == "7", "three users of two limits, and an address")
+
+
 # --- Troubles ------------------------------------------------------------------------------------
 
 @pytest.mark.skipif(not Path(FAKETIME).exists(), reason="libfaketime is not installed")

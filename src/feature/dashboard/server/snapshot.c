@@ -126,11 +126,12 @@ static json_t *table_json(const struct weir_daemon *daemon, uint64_t now_ns)
 {
     struct weir_table_stats table;
     weir_table_stats(daemon->table, now_ns, &table);
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:I}", "bytes",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:I}", "bytes",
                      (json_int_t)table.bytes, "slots", (json_int_t)table.slots, "slots_used",
-                     (json_int_t)table.slots_used, "keys", (json_int_t)table.keys, "evictions",
-                     (json_int_t)table.evictions, "overflows", (json_int_t)table.overflows,
-                     "owners", (json_int_t)table.owners, "file", file_name(daemon), "clock_off_ms",
+                     (json_int_t)table.slots_used, "slots_error", (json_int_t)table.slots_error,
+                     "keys", (json_int_t)table.keys, "evictions", (json_int_t)table.evictions,
+                     "overflows", (json_int_t)table.overflows, "owners", (json_int_t)table.owners,
+                     "file", file_name(daemon), "clock_off_ms",
                      (json_int_t)(daemon->drift.offset_ns / 1000000));
 }
 

@@ -305,14 +305,16 @@ static void print_entry(const json_t *entry)
     print_time(entry, "until_ms");
     fputs("  by ", stdout);
     print_text(entry, json_object_get(entry, "by") ? "by" : "origin");
-    fputs("  ", stdout);
     if (json_object_get(entry, "kind")) {
+        fputs("  ", stdout);
         print_text(entry, "kind");
         fputs("=", stdout);
         print_text(entry, "value");
-        fputs("  ", stdout);
     }
-    print_text(entry, "reason");
+    if (json_string_length(json_object_get(entry, "reason")) > 0) {
+        fputs("  ", stdout);
+        print_text(entry, "reason");
+    }
     if (json_is_true(json_object_get(entry, "kernel")))
         fputs("  (in the kernel)", stdout);
     putchar('\n');
