@@ -68,14 +68,46 @@ void weir_metrics_series(struct weir_metrics *metrics, const struct weir_metric 
     va_end(values);
 }
 
+/* The object that holds a value, made when it is the first, and the value's name in it. */
+static json_t *json_place(json_t *owner, const char *where, const char **name, const char *label)
+{
+    size_t size = strcspn(where, ".*");
+    if (where[size] == '\0') {
+        *name = where;
+        return owner;
+    }
+    *name = label;
+    if (size == 0)
+        return owner;
+    json_t *object = json_object_getn(owner, where, size);
+    if (!object && json_object_setn_new(owner, where, size, json_object()) == 0)
+        object = json_object_getn(owner, where, size);
+    return object;
+}
+
+static void put_json(json_t *owner, const struct weir_metric *metric, uint64_t value,
+                     va_list labels)
+{
+    const char *label = NULL, *name;
+    for (const char *at = metric->labels; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        label = va_arg(labels, const char *);
+    json_t *object = metric->json ? json_place(owner, metric->json, &name, label) : NULL;
+    if (object)
+        json_object_set_new(object, name, json_integer((json_int_t)value));
+}
+
 void weir_metrics_value(struct weir_metrics *metrics, const struct weir_metric *metric,
                         uint64_t value, ...)
 {
     va_list values;
     va_start(values, value);
-    weir_metrics_put(metrics, "%s", metric->name);
-    put_labels(metrics, metric->labels, values);
-    weir_metrics_put(metrics, " %" PRIu64 "\n", value);
+    if (metrics->json) {
+        put_json(metrics->json, metric, value, values);
+    } else {
+        weir_metrics_put(metrics, "%s", metric->name);
+        put_labels(metrics, metric->labels, values);
+        weir_metrics_put(metrics, " %" PRIu64 "\n", value);
+    }
     va_end(values);
 }
 

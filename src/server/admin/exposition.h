@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prometheus' text exposition format 0.0.4, line by line, into a buffer of the admin worker.
  * The module that owns a number has a table of its metrics (server/service.h), which is written
- * here.
+ * here. The same rows write the totals of a limit in the JSON of the admin API.
  *
  * Labels come from the configuration and from weir itself, so that the number of series is known
  * before the first request. Only weir_denied_key_total has keys of requests, at most `series` of
@@ -12,11 +12,14 @@
 #ifndef WEIR_SERVER_ADMIN_EXPOSITION_H
 #define WEIR_SERVER_ADMIN_EXPOSITION_H
 
+#include <jansson.h>
+
 #include "server/daemon/daemon.h"
 
 struct weir_metrics {
     struct weir_daemon *daemon;
     struct weir_buffer *text; /* NULL: no memory was left; nothing is written any more */
+    json_t *json;             /* not NULL: values become members of this object instead of lines */
 };
 
 /* A metric: what docs/metrics.md says of it, which a test compares, and where its numbers are. */
@@ -25,6 +28,9 @@ struct weir_metric {
     const char *labels; /* "limit,result"; NULL: none */
     const char *help;
     size_t at; /* its number: a uint64_t in the numbers of the table */
+    /* Where a value is in the JSON of what the metric is about: "borrowed"; "actions.*": in an
+     * object there, by the value's last label; "*": by that label. NULL: nowhere. */
+    const char *json;
     /* Or writes its series itself, by weir_metrics_value. */
     void (*put)(struct weir_metrics *metrics, const struct weir_metric *metric,
                 const void *numbers);

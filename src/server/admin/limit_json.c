@@ -24,17 +24,11 @@ static json_t *rates_json(const struct weir_limit *limits, uint32_t count)
     return rates;
 }
 
-/* What a candidate is, and what it has said beside the limit. */
-static json_t *candidate_json(const struct weir_rule_info *info,
-                              const struct weir_limit_totals *totals)
+static json_t *candidate_json(const struct weir_rule_info *info)
 {
-    json_t *candidate =
-        json_pack("{s:s, s:o}", "algorithm", weir_algorithm_name(info->candidate->spec.algorithm),
-                  "rates", rates_json(info->candidate, info->candidate_count));
-    for (int i = 0; candidate && i < WEIR_TRIAL_OUTCOMES; i++)
-        json_object_set_new(candidate, weir_trial_name((enum weir_trial_outcome)i),
-                            json_integer((json_int_t)totals->trials[i]));
-    return candidate;
+    return json_pack("{s:s, s:o}", "algorithm",
+                     weir_algorithm_name(info->candidate->spec.algorithm), "rates",
+                     rates_json(info->candidate, info->candidate_count));
 }
 
 static json_t *warn_at_json(const struct weir_warn_at *at)
@@ -79,43 +73,28 @@ static json_t *reject_json(const struct weir_reject *reject)
     return object;
 }
 
-/* What `steps` and `reject` say, and how often each of their actions was taken. */
-static void add_actions(json_t *limit, const struct weir_rules *rules, uint32_t rule,
-                        const struct weir_limit_totals *totals)
+/* What `steps` and `reject` say. */
+static void add_actions(json_t *limit, const struct weir_rules *rules, uint32_t rule)
 {
     const struct weir_steps *steps = weir_rules_steps(rules, rule);
     const struct weir_reject *reject = weir_rules_reject(rules, rule);
-    unsigned possible = weir_limit_actions(rules, rule);
-    json_t *actions = json_object();
-    for (unsigned action = WEIR_ACTION_MARK; action < WEIR_ACTIONS; action++)
-        if ((possible >> action & 1) != 0)
-            json_object_set_new(actions, weir_action_name((uint8_t)action),
-                                json_integer((json_int_t)totals->actions[action]));
     if (steps)
         json_object_set_new(limit, "steps", steps_json(steps));
     if (reject)
         json_object_set_new(limit, "reject", reject_json(reject));
-    if (possible != 0)
-        json_object_set(limit, "actions", actions);
-    json_decref(actions);
 }
 
-/* What each class may use, and how many requests of it were denied. */
-static void add_classes(json_t *limit, const struct weir_rules *rules, uint32_t rule,
-                        const struct weir_limit_totals *totals)
+/* What each class may use. */
+static void add_classes(json_t *limit, const struct weir_rules *rules, uint32_t rule)
 {
     const struct rules_priority *classes = weir_rules_priority(rules);
     const uint8_t *shed = weir_rules_shed(rules, rule);
     if (!shed)
         return;
-    json_t *percents = json_object(), *denied = json_object();
-    for (uint8_t i = 0; i < classes->class_count; i++) {
+    json_t *percents = json_object();
+    for (uint8_t i = 0; i < classes->class_count; i++)
         json_object_set_new(percents, classes->names[i], json_integer(shed[i]));
-        json_object_set_new(denied, classes->names[i],
-                            json_integer((json_int_t)totals->class_denied[i]));
-    }
     json_object_set_new(limit, "shed_percent", percents);
-    json_object_set_new(limit, "denied_by_class", denied);
 }
 
 /* The levels of standing that may use less than all of it. */
@@ -202,38 +181,29 @@ static json_t *plans_json(const struct weir_rules *rules, uint32_t rule)
 json_t *weir_limit_json(struct weir_daemon *daemon, uint32_t rule)
 {
     struct weir_rule_info info;
-    struct weir_limit_totals totals;
-    struct weir_table_limit_stats table;
     weir_rules_info(daemon->rules, rule, &info);
-    weir_daemon_totals(daemon, info.name, &totals);
-    weir_daemon_table_stats(daemon, rule, &table);
     json_t *key = json_array();
     for (uint32_t i = 0; i < info.key_count; i++)
         json_array_append_new(key, json_string(info.key[i]));
-    json_t *limit = json_pack(
-        "{s:s, s:s, s:o, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I}", "name", info.name, "algorithm",
-        weir_algorithm_name(info.algorithm), "key", key, "shadow", info.shadow, "by_plan",
-        info.by_plan, "unlimited", info.unlimited, "allowed", (json_int_t)totals.allowed, "denied",
-        (json_int_t)totals.denied, "shadow_denied", (json_int_t)totals.shadow_denied, "evictions",
-        (json_int_t)table.evictions, "overflows", (json_int_t)table.overflows);
+    json_t *limit = json_pack("{s:s, s:s, s:o, s:b, s:b, s:b}", "name", info.name, "algorithm",
+                              weir_algorithm_name(info.algorithm), "key", key, "shadow",
+                              info.shadow, "by_plan", info.by_plan, "unlimited", info.unlimited);
     if (limit && info.enforce < 100)
         json_object_set_new(limit, "enforce_percent", json_integer(info.enforce));
-    if (limit && info.pool) {
+    if (limit && info.pool)
         json_object_set_new(limit, "pool", json_string(info.pool));
-        json_object_set_new(limit, "borrowed", json_integer((json_int_t)totals.borrowed));
-    }
-    if (limit && info.top_up_ns > 0)
-        json_object_set_new(limit, "bought", json_integer((json_int_t)totals.bought));
     if (limit && info.candidate)
-        json_object_set_new(limit, "candidate", candidate_json(&info, &totals));
+        json_object_set_new(limit, "candidate", candidate_json(&info));
+    if (limit)
+        weir_limit_totals_json(daemon, rule, limit);
     if (limit && info.overrides)
         json_object_set_new(limit, "overrides", json_integer(info.overrides));
     const struct weir_warn_at *warn_at = weir_rules_warn_at(daemon->rules, rule);
     if (limit && warn_at->count > 0)
         json_object_set_new(limit, "warn_at_percent", warn_at_json(warn_at));
     if (limit) {
-        add_actions(limit, daemon->rules, rule, &totals);
-        add_classes(limit, daemon->rules, rule, &totals);
+        add_actions(limit, daemon->rules, rule);
+        add_classes(limit, daemon->rules, rule);
         add_levels(limit, daemon->rules, rule);
         add_score_classes(limit, daemon->rules, rule);
         add_scale(limit, daemon, rule);

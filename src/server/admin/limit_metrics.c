@@ -274,6 +274,12 @@ static void count_limit(struct weir_daemon *daemon, uint32_t rule, struct counte
     limit->classes = weir_rules_priority(daemon->rules);
 }
 
+static void add_totals(struct weir_daemon *daemon, uint32_t rule, struct counted *limit)
+{
+    weir_daemon_totals(daemon, limit->info.name, &limit->totals);
+    weir_daemon_table_stats(daemon, rule, &limit->table);
+}
+
 /* Which families are there. */
 static bool read_families(struct weir_daemon *daemon, void *read)
 {
@@ -315,8 +321,7 @@ static void put_family(struct weir_metrics *metrics, const struct weir_metric *m
         count_limit(daemon, rule, &limit);
         if (family->concerns && !family->concerns(&limit))
             continue;
-        weir_daemon_totals(daemon, limit.info.name, &limit.totals);
-        weir_daemon_table_stats(daemon, rule, &limit.table);
+        add_totals(daemon, rule, &limit);
         put_one(metrics, metric, family, &limit);
     }
     if (metric->at == DECISIONS)
@@ -327,29 +332,47 @@ static void put_family(struct weir_metrics *metrics, const struct weir_metric *m
 
 static const struct weir_metric rows[] = {
     {"weir_decisions_total", "counter", "limit,result",
-     "Verdicts of each limit; a shadow limit denies without effect.", FAMILY(DECISIONS)},
+     "Verdicts of each limit; a shadow limit denies without effect.", FAMILY(DECISIONS),
+     .json = "*"},
     {"weir_borrowed_total", "counter", "limit,pool",
-     "Requests that a limit denied and its pool admitted.", FAMILY(BORROWED)},
+     "Requests that a limit denied and its pool admitted.", FAMILY(BORROWED), .json = "borrowed"},
     {"weir_bought_units_total", "counter", "limit",
-     "Units bought above a limit that requests have taken.", FAMILY(BOUGHT)},
+     "Units bought above a limit that requests have taken.", FAMILY(BOUGHT), .json = "bought"},
     {"weir_region_floor_denials_total", "counter", "limit",
      "Denials by the floor of this region: the key's home is another one.", FAMILY(FLOOR_DENIALS)},
     {"weir_region_lent_total", "counter", "limit",
      "Requests that the home of their key has lent units for.", FAMILY(LENT)},
     {"weir_candidate_total", "counter", "limit,outcome",
-     "Verdicts of a limit's candidate beside its own.", FAMILY(CANDIDATES)},
+     "Verdicts of a limit's candidate beside its own.", FAMILY(CANDIDATES), .json = "candidate.*"},
     {"weir_warnings_total", "counter", "limit,threshold",
      "Times that a key has reached a threshold, once a period.", FAMILY(WARNINGS)},
     {"weir_actions_total", "counter", "limit,action",
-     "What steps and reject of a limit have made of requests.", FAMILY(ACTIONS)},
+     "What steps and reject of a limit have made of requests.", FAMILY(ACTIONS),
+     .json = "actions.*"},
     {"weir_priority_denied_total", "counter", "limit,class",
-     "Denials of a limit with shed, by the class of the request.", FAMILY(PRIORITY_DENIALS)},
+     "Denials of a limit with shed, by the class of the request.", FAMILY(PRIORITY_DENIALS),
+     .json = "denied_by_class.*"},
     {"weir_limit_evictions_total", "counter", "limit",
-     "States of a limit that made room for others in a full table.", FAMILY(EVICTIONS)},
+     "States of a limit that made room for others in a full table.", FAMILY(EVICTIONS),
+     .json = "evictions"},
     {"weir_limit_overflows_total", "counter", "limit",
-     "Checks of a limit for whose keys the table had no room.", FAMILY(OVERFLOWS)},
+     "Checks of a limit for whose keys the table had no room.", FAMILY(OVERFLOWS),
+     .json = "overflows"},
     {.name = NULL},
 };
+
+void weir_limit_totals_json(struct weir_daemon *daemon, uint32_t rule, json_t *json)
+{
+    struct weir_metrics metrics = {.daemon = daemon, .json = json};
+    struct counted limit;
+    count_limit(daemon, rule, &limit);
+    add_totals(daemon, rule, &limit);
+    for (const struct weir_metric *row = rows; row->name; row++) {
+        const struct family *family = &families[row->at];
+        if (row->json && (!family->concerns || family->concerns(&limit)))
+            put_one(&metrics, row, family, &limit);
+    }
+}
 
 /* --- Standing --------------------------------------------------------------------------------- */
 

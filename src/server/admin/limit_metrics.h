@@ -24,6 +24,9 @@ unsigned weir_limit_actions(const struct weir_rules *rules, uint32_t rule);
 void weir_daemon_standing_refusals(const struct weir_daemon *daemon, uint64_t *suspended,
                                    uint64_t *revoked);
 
+/* Adds the totals of a limit that its metrics show to its JSON, by the same rows. */
+void weir_limit_totals_json(struct weir_daemon *daemon, uint32_t rule, json_t *json);
+
 /* What each limit of the file has decided, borrowed, tried and warned of. */
 extern const struct weir_metric_table weir_limits_metrics[];
 

@@ -430,7 +430,7 @@ const struct weir_metric_table weir_server_metrics[] = {
 
 struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_buffer *text)
 {
-    struct weir_metrics metrics = {daemon, text};
+    struct weir_metrics metrics = {.daemon = daemon, .text = text};
     weir_services_metrics(&metrics);
     return metrics.text;
 }

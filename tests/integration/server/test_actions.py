@@ -62,6 +62,25 @@ def actions(weir, path, count):
     return [weir.check(path=path).json.get("action") for _ in range(count)]
 
 
+def test_the_json_of_a_limit_has_the_totals_of_its_metrics(weir):
+    actions(weir, "/marked", 11), actions(weir, "/proven", 6), actions(weir, "/shaped", 2)
+    metrics = weir.metrics()
+    with weir.admin() as admin:
+        limits = admin.request("GET", "/v1/limits").json["limits"]
+    series = {"actions": "weir_actions_total", "evictions": "weir_limit_evictions_total", "overflows": "weir_limit_overflows_total"}
+    assert [limit["name"] for limit in limits] == [limit["name"] for limit in LIMITS]
+    for limit in limits:
+        labels = f'{{limit="{limit["name"]}"'
+        assert {result: limit[result] for result in ("allowed", "denied", "shadow_denied")} == {
+            result: metrics[f'weir_decisions_total{labels},result="{result}"}}'] for result in ("allowed", "denied", "shadow_denied")}
+        assert limit["evictions"] == metrics[f"{series['evictions']}{labels}}}"]
+        assert limit["overflows"] == metrics[f"{series['overflows']}{labels}}}"]
+        assert limit["actions"] == {
+            name.split('action="')[1][:-2]: count for name, count in metrics.items() if name.startswith(series["actions"] + labels)}
+        assert "warnings" not in limit and "borrowed" not in limit and "bought" not in limit and "candidate" not in limit
+    assert [limit["actions"] for limit in limits[::2]] == [{"mark": 3, "reject": 1}, {"challenge": 1, "reject": 0}, {"reject": 0}]
+
+
 def test_check_says_the_action_in_its_envelope(weir):
     assert actions(weir, "/marked", 11) == [None] * 7 + ["mark"] * 3 + ["reject"]
     assert actions(weir, "/proven", 6) == [None] * 5 + ["challenge"]
