@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes signed JSON Web Tokens for tests: a key of each algorithm, made anew, and a signature under
+/* Makes signed JSON Web Tokens for tests: a key of each algorithm, recreated, and a signature under
  * any header and claims. */
 #ifndef TOKEN_MAKER_H
 #define TOKEN_MAKER_H

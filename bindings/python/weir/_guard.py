@@ -171,7 +171,7 @@ class Guard:
 
     def fields_read(self, translate):
         """The header fields that the rules read, as a dict from the name that the protocol has for
-        them to the attribute; made anew when the rules have been read again."""
+        them to the attribute; recreated when the rules have been read again."""
         reads = self.limiter.reads
         if reads is not self.reads:
             self.fields = {translate(name[7:]): name for name in reads if name.startswith("header.")}

@@ -6,12 +6,12 @@
  *   OPEN  table, hook, interfaces   ──▶
  *   PROTECT networks                ──▶ which the helper never bans
  *   APPLY up to 1,000 elements      ──▶ one transaction of the kernel ...
- *   APPLY REPLACE MORE, ... , last  ──▶ ... or one for all of them, with the table made anew
+ *   APPLY REPLACE MORE, ... , last  ──▶ ... or one for all of them, with the table recreated
  *                                   ◀── DONE of the last one: its number, 0 or an errno, a text,
  *                                       and how many bans it left out
  *   COUNT                           ──▶
  *                                   ◀── COUNTS of each set
- *                                   ◀── LOST: the table is to be made anew, and why
+ *                                   ◀── LOST: the table is to be recreated, and why
  *   REMOVE                          ──▶ the table goes
  *                                   ◀── DONE
  *

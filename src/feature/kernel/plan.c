@@ -30,7 +30,7 @@ struct entry {
 };
 
 enum state {
-    LOST,       /* the kernel's table has to be made anew */
+    LOST,       /* the kernel's table has to be recreated */
     REBUILDING, /* messages of that transaction are being taken */
     FLYING,     /* a transaction is in flight */
     IDLE,

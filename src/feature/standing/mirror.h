@@ -5,7 +5,7 @@
  *      └────the same store───▶ PATH, mapped shared ──▶ readers in other processes
  *
  * What happens to the file does not reach the memory. A file that is deleted, replaced, cut short
- * or overwritten is made anew from it (weir_standing_tend), under the name PATH.new with all its
+ * or overwritten is recreated from it (weir_standing_tend), under the name PATH.new with all its
  * blocks, and then renamed. A store into a file that was cut short meets SIGBUS; its handler puts
  * memory in the file's place (weir_standing_broke), and the next tend finds that.
  *

@@ -116,7 +116,7 @@ static int choose_secret(uint64_t secret[2], const struct weir_standing_options 
     return getrandom(secret, 2 * sizeof secret[0], 0) == 2 * sizeof secret[0] ? 0 : WEIR_ERR_IO;
 }
 
-/* Fills a new map from the old one. Returns 1 where that is damaged, and is to be made anew. */
+/* Fills a new map from the old one. Returns 1 where that is damaged, and is to be recreated. */
 static int take_over(struct weir_standing *map, const struct weir_standing *old,
                      const struct weir_standing_options *options, struct weir_reason *reason)
 {

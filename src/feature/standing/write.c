@@ -9,7 +9,7 @@
 #include "feature/standing/index.h"
 #include "feature/standing/reasons.h"
 
-/* What only the writer has: it is made anew with each map. */
+/* What only the writer has: it is recreated with each map. */
 struct standing_writer {
     uint32_t values[STANDING_SHAPES]; /* how many there are of each shape */
     struct standing_endings endings;

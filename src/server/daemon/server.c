@@ -294,7 +294,7 @@ static struct weir_daemon *daemon_new(void)
     return daemon;
 }
 
-/* What the next run begins with: everything else is made anew. Frees the last one. NULL: no memory.
+/* What the next run begins with: everything else is recreated. Frees the last one. NULL: no memory.
  */
 static struct weir_daemon *daemon_renew(struct weir_daemon *last)
 {

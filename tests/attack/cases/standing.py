@@ -136,7 +136,7 @@ def map_lost(attack):
         answers = [ban(weir, user)[0] for user in users]
         attack.all_of(tried, USERS, "bans answered 200", answers.count(200), USERS)
         wait_until(lambda before=before: weir.metrics()["weir_standing_map_remakes_total"] > before)
-        attack.at_most(tried, 1, "until it was made anew, ms", round((time.monotonic() - started) * 1000),
+        attack.at_most(tried, 1, "until it was recreated, ms", round((time.monotonic() - started) * 1000),
                        1000 + BUSY_MS)
         attack.all_of(tried, USERS, "bans in force at the server", banned(weir, users), USERS)
         attack.holds(tried, 1, f"generation of the file at its path: {generation(file)}",

@@ -67,7 +67,7 @@ def test_an_update_changes_neither_the_mode_nor_another_interface(cable):
     cable.weir("detach", "--interface=near")
     assert "xdp" not in cable.run("ip", "link", "show").stdout
     assert "attached" in cable.attach({"limits": [LIMIT]}).stdout
-    # What is made anew under the same name is another interface.
+    # What is recreated under the same name is another interface.
     cable.run("ip", "link", "del", "near")
     assert not cable.status()["attached"]
     cable.run("ip", "link", "add", "near", "type", "veth", "peer", "name", "more")

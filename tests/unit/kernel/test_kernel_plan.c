@@ -370,7 +370,7 @@ TEST("an error makes all anew later and later")
     weir_plan_close(plan);
 }
 
-TEST("a lost table is made anew at once in one transaction")
+TEST("a lost table is recreated at once in one transaction")
 {
     open_plan();
     for (uint32_t i = 0; i < 2500; i++)

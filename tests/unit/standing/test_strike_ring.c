@@ -249,7 +249,7 @@ TEST_WITH(make_place, remove_place, "a ring has one keeper and outlives it")
     weir_strike_ring_close(keeper);
 }
 
-TEST_WITH(make_place, remove_place, "a file that is cut or removed or foreign is made anew")
+TEST_WITH(make_place, remove_place, "a file that is cut or removed or foreign is recreated")
 {
     struct place *place = *state;
     struct weir_strike_ring *keeper, *writer;

@@ -243,7 +243,7 @@ TEST_WITH(make_place, remove_place, "a foreign file is refused or replaced")
 }
 
 /* The process that made it ended before it wrote the header. */
-TEST_WITH(make_place, remove_place, "a half made file is made anew")
+TEST_WITH(make_place, remove_place, "a half made file is recreated")
 {
     const struct place *place = *state;
     write_file(place, "");
@@ -255,7 +255,7 @@ TEST_WITH(make_place, remove_place, "a half made file is made anew")
 }
 
 /* By a member of the group, while others have mapped the file. */
-TEST_WITH(make_place, remove_place, "a cleared header is made anew and the counts stay")
+TEST_WITH(make_place, remove_place, "a cleared header is recreated and the counts stay")
 {
     const struct place *place = *state;
     const uint64_t zero = 0;

@@ -128,7 +128,7 @@ static bool handle(int fd, struct helper *helper, struct kernel_table *table,
     }
 }
 
-/* Whether the table has to be made anew, and why: cause 0: it has not. */
+/* Whether the table has to be recreated, and why: cause 0: it has not. */
 static struct weir_kernel_loss find_loss(struct helper *helper, struct kernel_table *table)
 {
     int found;

@@ -337,7 +337,7 @@ static struct weir_kernel_tally *tally_of(struct weir_kernel_tally *tallies, siz
     return &tallies[(*count)++];
 }
 
-/* Adds what was matched since the last look; a table made anew begins at 0. */
+/* Adds what was matched since the last look; a table recreated begins at 0. */
 static void take_counts(struct weir_kernel_service *service,
                         const struct weir_kernel_message *message)
 {

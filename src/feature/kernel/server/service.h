@@ -11,7 +11,7 @@
  * What no ban may hold (loopback, own addresses, trusted proxies) is checked in standing, and once
  * more by the helper, which gets the proxies and reads the addresses by itself.
  *
- * When the helper ends, another one is started and the table is made anew in one transaction. When
+ * When the helper ends, another one is started and the table is recreated in one transaction. When
  * the server stops, the table stays: its bans end by themselves. When the section leaves the rules,
  * the table goes.
  *

@@ -392,7 +392,7 @@ static bool is_same_term(const struct weir_ladder_state *one, const struct weir_
     return one->step == other->step && one->until_ns == other->until_ns;
 }
 
-/* Decides about a change that may have been made. False: it was not, and is made anew. */
+/* Decides about a change that may have been made. False: it was not, and is recreated. */
 static bool settle_unsure(struct penalty_work *work)
 {
     const struct weir_keeper_swap *swap = &work->call.swap;

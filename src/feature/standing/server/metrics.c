@@ -93,7 +93,7 @@ static const struct weir_metric rows[] = {
     {"weir_standing_map_up", "gauge", NULL,
      "1: the file of the map is whole; 0: it cannot be made now.", AT(map_up)},
     {"weir_standing_map_remakes_total", "counter", NULL,
-     "Times that the file of the map was made anew, as it was deleted, replaced, cut "
+     "Times that the file of the map was recreated, as it was deleted, replaced, cut "
      "short or overwritten.",
      AT(remakes)},
     {"weir_standing_history_jobs", "gauge", NULL, "Calls and changes that wait for the history.",

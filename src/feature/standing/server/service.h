@@ -36,7 +36,7 @@ struct weir_standing_tally {
     uint64_t full;       /* changes refused: the map was full */
     uint64_t queue_full; /* changes refused, or not kept: too many wait for the history */
     uint64_t late;       /* changes answered before the history had them */
-    uint64_t remakes;    /* times that the file of the map was made anew, as it was not whole */
+    uint64_t remakes;    /* times that the file of the map was recreated, as it was not whole */
 };
 
 /* The list files in force. */

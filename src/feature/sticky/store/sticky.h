@@ -91,7 +91,7 @@ int weir_store_sticky_open(struct weir_store **store, const struct sticky_option
                            struct weir_reason *reason) __attribute__((warn_unused_result));
 
 /* Another list of nodes, from the next decision on: `home` numbers this one. Connections that are
- * kept use `tls` (may be NULL) when they are made anew. Errors: as weir_store_sticky_open; then the
+ * kept use `tls` (may be NULL) when they are recreated. Errors: as weir_store_sticky_open; then the
  * list is as it was, and `gone` is not called. */
 int weir_store_sticky_set_peers(struct weir_store *store, const struct sticky_peer *peers,
                                 uint32_t peer_count, struct weir_tls_context *tls,

@@ -12,7 +12,7 @@
  * ended before the next one, and one that a full disk has cut is removed. A path that is a link, or
  * no regular file, is refused.
  *
- * A file that is gone from its path (`rm`, `mv`) is made anew before the next lines are written.
+ * A file that is gone from its path (`rm`, `mv`) is recreated before the next lines are written.
  * weir_denial_file_reopen has that done at once, as a program that rotates logs expects.
  *
  * Closing waits WEIR_DENIAL_FILE_STOP_MS for the disk. What it has not taken then is lost and

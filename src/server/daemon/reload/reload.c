@@ -347,8 +347,8 @@ void weir_daemon_reload_log(struct weir_daemon *daemon, const struct weir_reload
     weir_log_end(&line);
 }
 
-/* The rest of a reload that has to stop the daemon first: everything under the new rules is made
- * anew, so no worker, no limit and no connection can hold on to the state that is left. */
+/* The rest of a reload that has to stop the daemon first: everything is recreated under
+ * the new rules, so no worker, no limit and no connection can hold on to the state that is left. */
 void weir_daemon_run_again(struct weir_daemon *daemon, struct weir_reload *reload)
 {
     weir_log_event(&daemon->log, WEIR_LOG_WARNING, "state_file_reopening", "file",

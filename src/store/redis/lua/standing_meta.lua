@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Which run of changes this is: made anew where Redis has lost it, so that all nodes read all again.
+-- Which run of changes this is: recreated where Redis has lost it, so that all nodes read all again.
 local function open_meta(changes, meta, epoch, secret)
     local known = redis.call('HMGET', meta, 'epoch', 'secret', 'seq')
     if known[1] and known[2] then

@@ -204,7 +204,7 @@ static void room_is_that_of_the_region_that_would_be_opened(void **state)
     assert_int_equal(stat(path, &before), 0);
     expect_room(SIZE, true, 2 * ROOM, 0, ""); /* also while it is in use */
     expect_room(SIZE, true, 2 * ROOM + 1, WEIR_ERR_FULL, "room for 64");
-    expect_room(4 * SIZE, true, 2 * ROOM + 1, 0, ""); /* it will be made anew, larger */
+    expect_room(4 * SIZE, true, 2 * ROOM + 1, 0, ""); /* it will be recreated, larger */
     assert_int_equal(stat(path, &after), 0);
     assert_int_equal(before.st_ino, after.st_ino);
     weir_table_close(table);
