@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -65,21 +67,58 @@ int weir_file_check(const char *path, struct weir_reason *reason)
     return weir_file_fail(reason, file, path, why.text);
 }
 
-long weir_file_read(const char *path, char *bytes, size_t room, struct weir_reason *reason)
+/* Reads on until `room` bytes are there or the file ends. False: errno says why. */
+static bool read_on(int file, char *bytes, size_t room, size_t *used)
+{
+    ssize_t got = 1;
+
+    while (got > 0 && *used < room) {
+        do {
+            got = read(file, bytes + *used, room - *used);
+        } while (got < 0 && errno == EINTR);
+        *used += got > 0 ? (size_t)got : 0;
+    }
+    return got >= 0;
+}
+
+long weir_file_read(const char *path, void *bytes, size_t room, struct weir_reason *reason)
 {
     int file = weir_file_open(path, reason);
     size_t used = 0;
-    ssize_t got = 1;
     if (file < 0)
-        return -1;
-    while (got > 0 && used < room) {
-        do {
-            got = read(file, bytes + used, room - used);
-        } while (got < 0 && errno == EINTR);
-        used += got > 0 ? (size_t)got : 0;
-    }
-    if (got < 0)
-        snprintf(reason->text, sizeof(reason->text), "%s", strerror(errno));
+        return file;
+    int err = read_on(file, bytes, room, &used) ? 0 : refuse_errno(reason);
     close(file);
-    return got < 0 ? -1 : (long)used;
+    return err < 0 ? err : (long)used;
+}
+
+#define ROOM_FIRST 65536
+
+int weir_file_read_whole(const char *path, size_t most, char **bytes, size_t *size,
+                         struct weir_reason *reason)
+{
+    int file = weir_file_open(path, reason), err = 0;
+    size_t room = 0;
+
+    *bytes = NULL;
+    *size = 0;
+    if (file < 0)
+        return file;
+    while (err == 0 && *size == room && room <= most) {
+        room = room == 0 ? ROOM_FIRST : 2 * room;
+        room = room <= most ? room : most + 1;
+        char *more = realloc(*bytes, room);
+        if (!more) {
+            err = WEIR_ERR_MEMORY;
+            break;
+        }
+        *bytes = more;
+        err = read_on(file, *bytes, room, size) ? 0 : refuse_errno(reason);
+    }
+    close(file);
+    if (err < 0) {
+        free(*bytes);
+        *bytes = NULL;
+    }
+    return err;
 }

@@ -25,8 +25,14 @@ int weir_file_open(const char *path, struct weir_reason *reason)
 int weir_file_check(const char *path, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
-/* Reads a regular file from its beginning, at most `room` bytes. Returns how many, or -1 with
- * `reason` filled. */
-long weir_file_read(const char *path, char *bytes, size_t room, struct weir_reason *reason);
+/* Reads a regular file from its beginning, at most `room` bytes. Returns how many, or the error of
+ * weir_file_open with `reason` filled. */
+long weir_file_read(const char *path, void *bytes, size_t room, struct weir_reason *reason);
+
+/* The same into memory that grows with the file, one byte more than `most` at the utmost, so that a
+ * larger one is noticed. *bytes is the caller's to free, and NULL after an error. Errors: as
+ * weir_file_open; WEIR_ERR_MEMORY. */
+int weir_file_read_whole(const char *path, size_t most, char **bytes, size_t *size,
+                         struct weir_reason *reason) __attribute__((warn_unused_result));
 
 #endif

@@ -2,11 +2,9 @@
 /* see rules.h */
 #include "rules/rules.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "core/text/siphash.h"
@@ -70,45 +68,13 @@ static int cannot_read(struct weir_problems *problems, const char *path, const c
     return rules_problem_add(problems, path, 0, 0, message) ? WEIR_ERR_RULES : WEIR_ERR_MEMORY;
 }
 
-/* Reads a whole file, one byte more than is allowed at most; *text is the caller's to free. */
+/* Reads a whole file, one byte more than is allowed at most: the document says that it is too
+ * large. *text is the caller's to free. */
 static int read_file(const char *path, char **text, size_t *size, struct weir_problems *problems)
 {
     struct weir_reason reason = {{0}};
-    int file = weir_file_open(path, &reason);
-    if (file < 0)
-        return cannot_read(problems, path, reason.text);
-    int err = 0;
-    size_t used = 0, room = 65536;
-    char *bytes = malloc(room);
-    while (bytes && used <= RULES_FILE_MAX) {
-        if (used == room) {
-            char *more = realloc(bytes, room * 2);
-            if (!more)
-                break;
-            bytes = more;
-            room *= 2;
-        }
-        ssize_t got = read(file, bytes + used, room - used);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            err = cannot_read(problems, path, strerror(errno));
-        if (got <= 0) {
-            *text = bytes;
-            *size = used;
-            break;
-        }
-        used += (size_t)got;
-    }
-    close(file);
-    if (err == 0 && used > RULES_FILE_MAX) {
-        *text = bytes; /* the document says that it is too large */
-        *size = used;
-    } else if (err == 0 && !*text) {
-        free(bytes);
-        return WEIR_ERR_MEMORY;
-    }
-    return err;
+    int err = weir_file_read_whole(path, RULES_FILE_MAX, text, size, &reason);
+    return err == 0 || err == WEIR_ERR_MEMORY ? err : cannot_read(problems, path, reason.text);
 }
 
 int weir_rules_load(struct weir_rules **rules, const char *path, struct weir_problems *problems)

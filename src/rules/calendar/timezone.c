@@ -2,11 +2,9 @@
 /* see timezone.h */
 #include "rules/calendar/timezone.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "rules/calendar/posix_zone.h"
@@ -242,25 +240,6 @@ static bool is_zone_name(struct weir_bytes name)
     return true;
 }
 
-/* FILE_BYTES_MAX of a file at most. */
-static int read_file(const char *path, uint8_t *data, size_t *size)
-{
-    struct weir_reason unwanted;
-    int file = weir_file_open(path, &unwanted);
-    ssize_t got = 1;
-    if (file < 0)
-        return file;
-    *size = 0;
-    while (got > 0 && *size < FILE_BYTES_MAX) {
-        do
-            got = read(file, data + *size, FILE_BYTES_MAX - *size);
-        while (got < 0 && errno == EINTR);
-        *size += got > 0 ? (size_t)got : 0;
-    }
-    close(file);
-    return got < 0 ? WEIR_ERR_IO : 0;
-}
-
 int rules_zone_open(struct rules_zone **zone, struct weir_bytes name, struct weir_reason *reason)
 {
     static const uint8_t utc[] = "TZif2...............\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
@@ -279,10 +258,11 @@ int rules_zone_open(struct rules_zone **zone, struct weir_bytes name, struct wei
         return rules_zone_parse(zone, utc, sizeof(utc) - 1, reason);
     snprintf(path, sizeof(path), "%s/%.*s", RULES_ZONE_FOLDER, (int)name.size, name.data);
     uint8_t *data = malloc(FILE_BYTES_MAX);
-    size_t size = 0;
-    int err = !data ? WEIR_ERR_MEMORY : read_file(path, data, &size);
+    struct weir_reason unwanted;
+    long size = data ? weir_file_read(path, data, FILE_BYTES_MAX, &unwanted) : WEIR_ERR_MEMORY;
+    int err = size < 0 ? (int)size : 0;
     if (err == 0)
-        err = rules_zone_parse(zone, data, size, reason);
+        err = rules_zone_parse(zone, data, (size_t)size, reason);
     else if (err == WEIR_ERR_NOT_FOUND)
         snprintf(reason->text, sizeof(reason->text), "there is no time zone `%.*s` in %s",
                  (int)name.size, name.data, RULES_ZONE_FOLDER);

@@ -190,6 +190,35 @@ static int remove_folder(void **state)
     return 0;
 }
 
+static void a_whole_file_is_read_up_to_one_byte_too_many(void **state)
+{
+    struct weir_reason reason = {{0}};
+    static char text[200001];
+    char *bytes;
+    size_t size;
+
+    memset(text, 'x', sizeof(text) - 1);
+    make_file("large", text);
+    assert_int_equal(weir_file_read_whole(in("large"), 200000, &bytes, &size, &reason), 0);
+    assert_int_equal(size, 200000);
+    assert_memory_equal(bytes, text, size);
+    free(bytes);
+    assert_int_equal(weir_file_read_whole(in("large"), 199999, &bytes, &size, &reason), 0);
+    assert_int_equal(size, 200000);
+    free(bytes);
+    assert_int_equal(weir_file_read_whole(in("large"), 1000, &bytes, &size, &reason), 0);
+    assert_int_equal(size, 1001);
+    free(bytes);
+    make_file("empty", "");
+    assert_int_equal(weir_file_read_whole(in("empty"), 10, &bytes, &size, &reason), 0);
+    assert_int_equal(size, 0);
+    free(bytes);
+    assert_int_equal(weir_file_read_whole(in("none"), 10, &bytes, &size, &reason),
+                     WEIR_ERR_NOT_FOUND);
+    assert_null(bytes);
+    assert_string_equal(reason.text, "No such file or directory");
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
@@ -199,6 +228,7 @@ int main(void)
         CASE(links_that_kubernetes_swaps_lead_to_the_new_file),
         CASE(what_is_no_regular_file_is_refused_by_its_kind),
         CASE(what_is_not_there_is_not_found),
+        CASE(a_whole_file_is_read_up_to_one_byte_too_many),
         CASE(a_file_with_a_lease_is_opened_when_the_lease_ends),
         CASE(every_file_of_a_rules_file_is_a_regular_one),
         CASE(a_folder_of_envoy_configuration_has_no_pipe),

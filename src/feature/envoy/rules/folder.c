@@ -95,22 +95,14 @@ static int read_file(struct rules_arena *arena, const char *path, size_t size,
                      struct weir_envoy_file *out, struct weir_reason *reason)
 {
     char *text = rules_arena_alloc(arena, size + 1);
-    size_t used = 0;
-    ssize_t got = 1;
     if (!text)
         return WEIR_ERR_MEMORY;
-    int file = weir_file_open(path, reason);
-    if (file < 0)
+    long used = weir_file_read(path, text, size, reason);
+    if (used < 0)
         return WEIR_ERR_IO;
-    while (used < size && got > 0) {
-        got = read(file, text + used, size - used);
-        used += got > 0 ? (size_t)got : 0;
-        got = got < 0 && errno == EINTR ? 1 : got;
-    }
-    close(file);
     out->text = text;
-    out->size = used;
-    return got < 0 ? WEIR_ERR_IO : 0;
+    out->size = (size_t)used;
+    return 0;
 }
 
 static int visit_reading(struct walk *walk, const struct stat *own, const struct stat *what)

@@ -2,12 +2,10 @@
 /* see lists.h */
 #include "feature/standing/rules/lists.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "core/text/reason.h"
@@ -54,25 +52,6 @@ static bool grow(void **data, size_t *room, size_t needed, size_t size)
     return true;
 }
 
-/* Reads a file to its end; the caller frees *data, also after an error. */
-static int read_all(int file, const char *path, char **data, size_t *size,
-                    struct weir_reason *reason)
-{
-    size_t room = 0;
-    ssize_t got = 1;
-    while (got > 0) {
-        if (!grow((void **)data, &room, *size + 65536, 1))
-            return WEIR_ERR_MEMORY;
-        do {
-            got = read(file, *data + *size, room - *size);
-        } while (got < 0 && errno == EINTR);
-        *size += got > 0 ? (size_t)got : 0;
-        if (*size > WEIR_LIST_BYTES_MAX)
-            return fail_file(reason, WEIR_ERR_TOO_LARGE, path, "the list is larger than 256 MiB");
-    }
-    return got < 0 ? fail_file(reason, WEIR_ERR_IO, path, strerror(errno)) : 0;
-}
-
 int weir_list_read(const struct weir_standing_kind *kind, const char *path,
                    int (*take)(void *context, const struct weir_list_item *item,
                                struct weir_reason *reason),
@@ -81,12 +60,12 @@ int weir_list_read(const struct weir_standing_kind *kind, const char *path,
     struct weir_reason why = {{0}};
     char *data = NULL;
     size_t size = 0;
-    int file = weir_file_open(path, &why);
-    if (file < 0)
-        return fail_file(reason, file, path, why.text);
-    int err = read_all(file, path, &data, &size, reason);
-    close(file);
-    if (err == 0)
+    int err = weir_file_read_whole(path, WEIR_LIST_BYTES_MAX, &data, &size, &why);
+    if (err < 0)
+        return err == WEIR_ERR_MEMORY ? err : fail_file(reason, err, path, why.text);
+    if (size > WEIR_LIST_BYTES_MAX)
+        err = fail_file(reason, WEIR_ERR_TOO_LARGE, path, "the list is larger than 256 MiB");
+    else
         err = weir_list_parse(kind, path, (struct weir_bytes){data, size}, take, context, reason);
     free(data);
     return err;
