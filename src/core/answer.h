@@ -10,11 +10,12 @@
 enum weir_header_dialect {
     WEIR_HEADERS_DRAFT =
         1, /* RateLimit, RateLimit-Policy: draft-ietf-httpapi-ratelimit-headers-08..11 */
-    WEIR_HEADERS_DRAFT_03 = 2,  /* RateLimit-Limit, -Remaining, -Reset (seconds) */
-    WEIR_HEADERS_X_EPOCH = 4,   /* X-RateLimit-*, reset as seconds since the epoch */
-    WEIR_HEADERS_X_DELTA = 8,   /* X-RateLimit-*, reset in seconds */
-    WEIR_HEADERS_COST = 16,     /* X-RateLimit-Cost: what the request took of the limit shown */
-    WEIR_HEADERS_STANDING = 32, /* X-RateLimit-Standing: the caller's standing, unless `good` */
+    WEIR_HEADERS_DRAFT_03 = 2,   /* RateLimit-Limit, -Remaining, -Reset (seconds) */
+    WEIR_HEADERS_X_EPOCH = 4,    /* X-RateLimit-*, reset as seconds since the epoch */
+    WEIR_HEADERS_X_DELTA = 8,    /* X-RateLimit-*, reset in seconds */
+    WEIR_HEADERS_COST = 16,      /* X-RateLimit-Cost: what the request took of the limit shown */
+    WEIR_HEADERS_STANDING = 32,  /* X-RateLimit-Standing: the caller's standing, unless `good` */
+    WEIR_HEADERS_DIMENSION = 64, /* X-RateLimit-Dimension: the limit that denies */
 };
 
 /* What is done with a request, the strictest last. */
@@ -105,6 +106,9 @@ struct weir_answer_score {
 /* And where `on_unknown: deny` does. */
 #define WEIR_ANSWER_BY_UNKNOWN "unknown"
 
+/* The URL of the documentation that denials name, at most. */
+#define WEIR_DOCUMENTATION_MAX 256
+
 struct weir_reject;
 
 struct weir_answer {
@@ -121,8 +125,8 @@ struct weir_answer {
     struct weir_answer_standing standing;
     struct weir_answer_score score;
     uint16_t count;
-    const struct weir_reject *reject; /* how the limit to blame shapes the denial
-                                         (rules/actions/reject.h); NULL: it does not */
+    const struct weir_reject *reject; /* how the limit to blame, or the file, shapes the denial
+                                         (rules/actions/reject.h); NULL: neither does */
     struct weir_answer_limit limits[WEIR_CHECKS_MAX];
     struct weir_answer_rate rates[WEIR_CHECKS_MAX];
 };

@@ -15,6 +15,7 @@
 #include "engine/token/lease_token.h"
 #include "feature/adaptive/rules/limit.h"
 #include "feature/standing/rules/match.h"
+#include "rules/actions/reject.h"
 
 _Static_assert(WEIR_LEASE_TOKEN_TEXT_MAX < WEIR_LEASE_TOKEN_MAX, "a token and its NUL fit");
 
@@ -328,6 +329,8 @@ void weir_engine_answer(const struct weir_decision *decision, struct weir_answer
     const struct weir_generation *generation = weir_entry_of(decision)->generation;
     if (generation && __builtin_expect(generation->acts, 0))
         weir_action_choose(decision, shown, answer);
+    if (!answer->allowed && generation && !answer->reject)
+        answer->reject = weir_rules_reject_all(generation->rules);
     bool charges = decision->op == WEIR_OP_DECIDE || decision->op == WEIR_OP_DEBIT;
     answer->lease = (struct weir_bytes){NULL, 0};
     if (__builtin_expect(decision->lease.id != 0, 0) && charges) /* it asks for one */

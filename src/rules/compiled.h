@@ -246,6 +246,7 @@ struct weir_rules {
     bool lends;                              /* some limit has a pool */
     bool tries;                              /* some limit has a candidate */
     bool acts;                               /* some limit has steps, or shapes its denials */
+    const struct weir_reject *reject;        /* of all denials; NULL: weir's own form */
     bool shared; /* other nodes know the same states, by the texts of keys: see match/key.c */
 
     struct rules_rule *rules;

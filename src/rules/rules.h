@@ -198,7 +198,8 @@ struct weir_settings {
     const char *state_owner, *state_group; /* of a new state file; NULL: the process's own */
     uint32_t state_mode;  /* of a new state file; 0: see access_set of table/file/access.h */
     uint32_t state_spans; /* percent of the state for spans; 0: see weir_rules_span_percent */
-    uint32_t headers; /* enum weir_header_dialect bits (core/answer.h); default DRAFT | X_DELTA */
+    uint32_t headers;   /* enum weir_header_dialect bits (core/answer.h); default DRAFT | X_EPOCH */
+    bool headers_given; /* `headers` is in the file */
     const struct weir_secret_file *secret_files; /* all of them, the last first; NULL: none */
 };
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Denials as a limit words them (`reject`): status, header fields, body, and how late they come.
+/* Denials as the rules word them (`reject`, of the file and of a limit): status, header fields,
+ * body, and how late they come.
  *
- * It shapes the answer to a client, where weir's own answer is that: /v1/auth, and ext_authz of
- * Envoy. The answer of /v1/check is for a program and stays as it is. The limit to blame for the
- * denial (weir_answer.denied_by) shapes it.
+ * That of the file shapes every denial at every edge: by limits, standing, and stores that fail.
+ * That of a limit has what the file says, and its own in place of it, and shapes the denials that
+ * the limit is to blame for (weir_answer.denied_by).
  *
  * Memory: in the arena of the rules. Threads: immutable once loaded.
  */
@@ -15,23 +16,44 @@
 #include "rules/rules.h"
 
 #define WEIR_REJECT_HEADERS_MAX 8
-#define WEIR_REJECT_HEADER_BYTES 1024 /* of all names and values, four bytes for each added */
+#define WEIR_REJECT_HEADER_BYTES 1024  /* of all names and values, four bytes for each added */
+#define WEIR_REJECT_HEADER_VARIABLES 6 /* of all values: with these, fields fit WEIR_FIELDS_MAX */
+
+/* What the fields become at most. */
+#define WEIR_REJECT_FIELDS_MAX                                                                     \
+    (WEIR_REJECT_HEADER_BYTES + WEIR_REJECT_HEADER_VARIABLES * WEIR_TEMPLATE_REASON_MAX)
+
+/* The form of a body that the rules do not give. */
+enum weir_reject_form {
+    WEIR_REJECT_PROBLEM, /* problem details (RFC 9457) */
+    WEIR_REJECT_JSON,    /* weir_error_json_write */
+};
 
 struct weir_reject_header {
-    struct weir_bytes name, value;
+    struct weir_bytes name;
+    struct weir_template value;
 };
 
 struct weir_reject {
-    uint64_t tarpit_ns; /* how late the denial is to come; 0: at once */
-    uint16_t status;    /* 0: that of any denial */
+    uint64_t tarpit_ns;    /* how late the denial is to come; 0: at once */
+    uint16_t status;       /* 0: that of any denial */
+    uint16_t above_status; /* of a cost above the limit; 0: `status` */
+    uint8_t form;          /* enum weir_reject_form */
     uint8_t header_count;
     const struct weir_reject_header *headers;
-    const char *content_type;  /* of the body */
-    struct weir_template body; /* count 0: that of any denial */
+    struct weir_bytes documentation; /* a URL; data == NULL: none */
+    const char *content_type;        /* of the body */
+    struct weir_template body;       /* count 0: the form's */
 };
 
-/* How a limit shapes its denials; NULL: it does not. */
+/* How a limit shapes its denials; NULL: as any limit of the file. */
 const struct weir_reject *weir_rules_reject(const struct weir_rules *rules, uint32_t rule);
+
+/* How the file shapes all denials; NULL: it does not. */
+const struct weir_reject *weir_rules_reject_all(const struct weir_rules *rules);
+
+/* What variables become in a denial. */
+void weir_reject_values(const struct weir_answer *answer, struct weir_template_values *values);
 
 /* Writes the body of a denial that answer->reject shapes, which has one; `out` has
  * WEIR_TEMPLATE_OUT_MAX bytes. Returns the length. */

@@ -164,11 +164,12 @@ static char *put_reason(char *out, uint8_t kind, struct weir_bytes reason)
     return out;
 }
 
-static char *put_retry(char *out, uint8_t kind, uint64_t seconds)
+/* A number, or the word in its place. */
+static char *put_known(char *out, uint8_t kind, uint64_t number, const char *word)
 {
-    if (seconds != UINT64_MAX)
-        return put_number(out, seconds);
-    return kind == WEIR_TEMPLATE_JSON ? put(out, "null", 4) : put(out, "never", 5);
+    if (number != UINT64_MAX)
+        return put_number(out, number);
+    return kind == WEIR_TEMPLATE_JSON ? put(out, "null", 4) : put(out, word, strlen(word));
 }
 
 size_t weir_template_write(const struct weir_template *template,
@@ -180,13 +181,13 @@ size_t weir_template_write(const struct weir_template *template,
         out = put(out, part->text.data, part->text.size);
         switch (part->variable) {
         case WEIR_TEMPLATE_RETRY_AFTER:
-            out = put_retry(out, template->kind, values->retry_after_s);
+            out = put_known(out, template->kind, values->retry_after_s, "never");
             break;
         case WEIR_TEMPLATE_LIMIT:
-            out = put_number(out, values->limit);
+            out = put_known(out, template->kind, values->limit, "unknown");
             break;
         case WEIR_TEMPLATE_REMAINING:
-            out = put_number(out, values->remaining);
+            out = put_known(out, template->kind, values->remaining, "unknown");
             break;
         case WEIR_TEMPLATE_REASON:
             out = put_reason(out, template->kind, values->reason);

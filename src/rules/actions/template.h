@@ -13,7 +13,8 @@
  *
  * What a variable becomes is escaped for the kind of the text: in JSON as within a string (RFC 8259
  * section 7), in HTML and XML the characters & < > " ' as references; in other texts control
- * characters become spaces. A retry that is never is `null` in JSON and `never` in other texts.
+ * characters become spaces. A retry that is never is `null` in JSON and `never` in other texts; a
+ * number that is not known, since no limit denies, is `null` and `unknown`.
  *
  * Memory: the parts point into the text, which the caller keeps. Threads: no state of its own.
  */
@@ -56,8 +57,8 @@ struct weir_template {
 };
 
 struct weir_template_values {
-    uint64_t retry_after_s; /* UINT64_MAX: never */
-    uint64_t limit, remaining;
+    uint64_t retry_after_s;    /* UINT64_MAX: never */
+    uint64_t limit, remaining; /* UINT64_MAX: not known */
     struct weir_bytes reason;
 };
 

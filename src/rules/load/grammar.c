@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see grammar.h */
 #include "rules/load/grammar.h"
+#include "rules/actions/load_reject.h"
 
 #include "feature/adaptive/rules/section.h"
 #include "feature/challenge/rules/section.h"
@@ -87,11 +88,17 @@ static const struct rules_keyword keywords[] = {
     [TOP_STATE] = {SECTION("state", state), .absent = "see there", .load = rules_load_state,
                    .doc = "[where counts are](#the-servers-settings)"},
     [TOP_HEADERS] = {"headers", RULES_CHOICE, .many = RULES_SEVERAL, .words = rules_header_words,
-                     .otherwise = "[draft, x-delta]", .load = rules_load_headers,
-                     .doc =
-                         "of `draft`, `draft-03`, `x-epoch`, `x-delta`, `cost`, `standing`; `[]` "
-                         "for none: [header fields of answers](#the-servers-settings)",
-                     .why = "the current draft of the IETF, and what most clients read today"},
+                     .otherwise = "[draft, x-epoch]", .load = rules_load_headers,
+                     .doc = "of `draft`, `draft-03`, `x-epoch`, `x-delta`, `cost`, `standing`, "
+                            "`dimension`; `[]` for none: [header fields of "
+                            "answers](#the-servers-settings)",
+                     .why = "the current draft of the IETF, and what the clients of most APIs "
+                            "read: a Unix time"},
+    [TOP_REJECT] = {SECTION("reject", reject_all),
+                    .absent = "[problem details](http-api.md#v1auth)",
+                    .load = rules_load_reject_all,
+                    .doc = "[one body for all denials](actions.md#reject): form, status, header "
+                           "fields, documentation"},
     [TOP_STORE] = {SECTION("store", store), .feature = "store", .absent = "this machine's memory",
                    .server_only = "counts in Redis",
                    .doc = "[the store that several machines share](distributed.md#settings)"},

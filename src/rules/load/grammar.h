@@ -26,6 +26,7 @@ enum rules_top_field {
     TOP_SERVER,
     TOP_STATE,
     TOP_HEADERS,
+    TOP_REJECT,
     TOP_STORE,
     TOP_STICKY,
     TOP_REGIONS,

@@ -111,7 +111,7 @@ static void load_places(struct rules_loader *loader, struct rules_field *fields)
  * names before all that names any, patterns of paths and controllers before the limits. */
 static void load_settings(struct rules_loader *loader, struct rules_field *fields)
 {
-    static const uint8_t first[] = {TOP_ATTRIBUTES, TOP_SERVER, TOP_STATE, TOP_HEADERS};
+    static const uint8_t first[] = {TOP_ATTRIBUTES, TOP_SERVER, TOP_STATE, TOP_HEADERS, TOP_REJECT};
     static const uint8_t then[] = {TOP_IDENTITIES, TOP_IDEMPOTENCY, TOP_ENVOY, TOP_WEBHOOK,
                                    TOP_DENIALS,    TOP_TIMEZONE,    TOP_JWT,   TOP_CHALLENGE,
                                    TOP_PATHS,      TOP_ADAPTIVE};
@@ -195,7 +195,7 @@ static bool set_defaults(struct rules_loader *loader)
     settings->trusted_proxies = proxies;
     settings->trusted_proxy_count = 2;
     settings->trust_unix = true;
-    settings->headers = WEIR_HEADERS_DRAFT | WEIR_HEADERS_X_DELTA;
+    settings->headers = WEIR_HEADERS_DRAFT | WEIR_HEADERS_X_EPOCH;
     rules_section_defaults(&rules_section_idempotency, settings);
     rules_section_defaults(&rules_section_denials, &settings->denials);
     return true;

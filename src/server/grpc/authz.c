@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "rules/actions/reject.h"
+#include "engine/http/denial.h"
 #include "rules/actions/steps.h"
 #include "rules/source.h"
 #include "server/grpc/reply.h"
@@ -126,8 +126,8 @@ void weir_grpc_authz_begin(struct weir_grpc_stream *stream)
 
 /* --- Responses -------------------------------------------------------------------------------- */
 
-/* Fields that a response may have: four lines of each dialect, those of the limit that denies, and
- * those that finish adds. */
+/* Fields that a response may have: four lines of each dialect, those of the denial, and those that
+ * finish adds. */
 #define FIELDS_ADDED 6
 #define FIELDS_MAX (20 + WEIR_REJECT_HEADERS_MAX + FIELDS_ADDED)
 
@@ -135,7 +135,7 @@ void weir_grpc_authz_begin(struct weir_grpc_stream *stream)
 static size_t fields_of(const char *lines, size_t size, struct weir_grpc_pair *fields)
 {
     size_t count = 0;
-    while (size && count < FIELDS_MAX - WEIR_REJECT_HEADERS_MAX - FIELDS_ADDED) {
+    while (size && count < FIELDS_MAX - FIELDS_ADDED) {
         const char *end = memchr(lines, '\r', size), *colon = memchr(lines, ':', size);
         fields[count++] = (struct weir_grpc_pair){
             {lines, (size_t)(colon - lines)},
@@ -151,33 +151,6 @@ static void field_add(struct weir_grpc_pair *fields, size_t *count, const char *
                       struct weir_bytes value)
 {
     fields[(*count)++] = (struct weir_grpc_pair){{name, strlen(name)}, value};
-}
-
-/* Denies for the standing of the caller, in the words of the rules file. */
-static void response_deny_standing(struct weir_grpc *grpc,
-                                   struct weir_grpc_authz_response *response,
-                                   struct weir_grpc_pair *fields, size_t *count)
-{
-    static const char problem[] = "application/problem+json", no_store[] = "no-store";
-    const struct weir_answer_standing *standing = &grpc->answer.standing;
-    struct weir_bytes type = {problem, sizeof problem - 1};
-    struct weir_reason reason;
-    response->status = WEIR_GRPC_PERMISSION_DENIED;
-    response->http_status = standing->status;
-    response->body = standing->body;
-    if (standing->body.data) {
-        type = standing->content_type;
-    } else {
-        snprintf(reason.text, sizeof reason.text, "%.*s", (int)standing->reason.size,
-                 standing->reason.data);
-        response->body.data = grpc->json;
-        response->body.size =
-            weir_problem_json_write(WEIR_PROBLEM_BLANK, standing->status,
-                                    reason.text[0] ? reason.text : NULL, NULL, grpc->json);
-    }
-    field_add(fields, count, "Content-Type", type);
-    field_add(fields, count, "Cache-Control", (struct weir_bytes){no_store, sizeof no_store - 1});
-    response->headers = (struct weir_grpc_pairs){fields, *count};
 }
 
 /* The action, and how long it holds the request; `room` is for that number. */
@@ -218,29 +191,25 @@ static void remove_others(const struct weir_rules *rules, const struct weir_grpc
     }
 }
 
+/* What google.rpc.Status says of a denial. */
+static int denial_code(const struct weir_answer *answer)
+{
+    if (answer->standing.refused)
+        return WEIR_GRPC_PERMISSION_DENIED;
+    return answer->source == WEIR_SOURCE_CLOSED ? WEIR_GRPC_UNAVAILABLE
+                                                : WEIR_GRPC_RESOURCE_EXHAUSTED;
+}
+
+/* Denies as every edge does (engine/http/denial.h), whose header fields are in `fields` already. */
 static void response_deny(struct weir_grpc *grpc, struct weir_grpc_authz_response *response,
                           struct weir_grpc_pair *fields, size_t *count)
 {
-    static const char no_store[] = "no-store";
-    const struct weir_reject *reject = grpc->answer.reject;
-    const char *type = "application/problem+json";
-    bool closed = grpc->answer.source == WEIR_SOURCE_CLOSED;
-    response->status = closed ? WEIR_GRPC_UNAVAILABLE : WEIR_GRPC_RESOURCE_EXHAUSTED;
-    response->http_status = closed ? 503 : reject && reject->status != 0 ? reject->status : 429;
-    response->body.data = grpc->json;
-    if (reject && reject->body.count) {
-        type = reject->content_type;
-        response->body.size = weir_reject_body_write(&grpc->answer, grpc->json);
-    } else {
-        response->body.size = weir_problem_json_write(
-            closed ? WEIR_PROBLEM_REDUCED_CAPACITY : WEIR_PROBLEM_QUOTA_EXCEEDED,
-            response->http_status, NULL, &grpc->answer, grpc->json);
-    }
-    for (uint8_t i = 0; reject && i < reject->header_count; i++)
-        fields[(*count)++] =
-            (struct weir_grpc_pair){reject->headers[i].name, reject->headers[i].value};
-    field_add(fields, count, "Content-Type", weir_bytes_of(type));
-    field_add(fields, count, "Cache-Control", (struct weir_bytes){no_store, sizeof no_store - 1});
+    struct weir_denial_body body;
+    response->status = denial_code(&grpc->answer);
+    response->http_status = weir_denial_status(&grpc->answer);
+    weir_denial_body_write(&grpc->answer, response->http_status, grpc->json, &body);
+    response->body = body.text;
+    field_add(fields, count, "Content-Type", body.type);
     response->headers = (struct weir_grpc_pairs){fields, *count};
 }
 
@@ -262,6 +231,8 @@ void weir_grpc_authz_finish(struct weir_grpc_stream *stream)
     uint32_t dialects = weir_rules_settings(weir_decision_rules(decision))->headers;
     size_t size =
         weir_ratelimit_headers_write(dialects, &grpc->answer, grpc->worker->wall_s, grpc->headers);
+    if (!grpc->answer.allowed)
+        size += weir_denial_fields_write(&grpc->answer, grpc->headers + size);
     size_t count = fields_of(grpc->headers, size, fields);
     char delay[24];
     action_add(&grpc->answer, fields, &count, delay);
@@ -272,8 +243,6 @@ void weir_grpc_authz_finish(struct weir_grpc_stream *stream)
             field_add(fields, &count, "X-Weir-Lease", grpc->answer.lease);
         remove_others(weir_decision_rules(decision), fields, count, &response);
         response.headers = (struct weir_grpc_pairs){fields, count};
-    } else if (grpc->answer.standing.refused) {
-        response_deny_standing(grpc, &response, fields, &count);
     } else {
         response_deny(grpc, &response, fields, &count);
     }

@@ -22,6 +22,7 @@
 
 #include <nghttp2/nghttp2.h>
 
+#include "engine/http/denial.h"
 #include "server/adhoc/request_limits.h"
 #include "server/daemon/worker.h"
 #include "server/grpc/memory.h"
@@ -87,7 +88,7 @@ struct weir_grpc {
     struct weir_answer answer;
     char lease[WEIR_LEASE_TOKEN_MAX];
     char json[WEIR_ANSWER_JSON_MAX];
-    char headers[WEIR_RATELIMIT_HEADERS_MAX];
+    char headers[WEIR_RATELIMIT_HEADERS_MAX + WEIR_DENIAL_FIELDS_MAX];
     /* By method (the last: no method) and status. */
     _Atomic uint64_t calls[WEIR_GRPC_METHODS_MAX + 1][WEIR_GRPC_STATUSES];
 };

@@ -251,10 +251,7 @@ static void write_body(struct weir_slot *slot, struct weir_output *output, unsig
     struct weir_http *http = weir_connection_workspace(slot->connection);
     struct weir_denial_body body;
     weir_denial_body_write(&http->answer, code, http->json, &body);
-    weir_output_text(output, "Content-Type: ");
-    weir_output_put(output, body.type.data, body.type.size);
-    weir_output_put(output, "\r\n", 2);
-    weir_http_end(output, NULL, body.text.size);
+    weir_http_end_typed(output, body.type, body.text.size);
     if (!(slot->flags & WEIR_HTTP_HEAD))
         weir_output_put(output, body.text.data, body.text.size);
 }

@@ -72,16 +72,16 @@ static bool batch_answer(struct weir_http *http, struct weir_slot *slot, uint32_
     struct batch *batch = batch_of(slot);
     uint32_t end = batch->answered + smaller(most, slot->count - batch->answered);
     if (!batch->answer)
-        batch->answer = weir_buffer_take(buffers, WEIR_ANSWER_JSON_MAX);
+        batch->answer = weir_buffer_take(buffers, WEIR_CHECK_ANSWER_MAX);
     for (; batch->answer && batch->answered < end; batch->answered++) {
         struct weir_buffer *body =
-            weir_buffer_reserve(buffers, batch->answer, WEIR_ANSWER_JSON_MAX + 2);
+            weir_buffer_reserve(buffers, batch->answer, WEIR_CHECK_ANSWER_MAX + 2);
         if (!body)
             return false;
         batch->answer = body;
         body->data[body->used++] = batch->answered ? ',' : '[';
         weir_engine_answer(batch->decisions[batch->answered], &http->answer, http->lease);
-        body->used += weir_answer_json_write(&http->answer, body->data + body->used);
+        body->used += weir_check_answer_write(&http->answer, http->denial, body->data + body->used);
     }
     return batch->answer;
 }

@@ -110,7 +110,21 @@ int weir_check_only_decision(struct weir_http_call *call, struct weir_decision *
 
 /* --- Replies ---------------------------------------------------------------------------------- */
 
-/* The body is made in http->json, since the head has its length. */
+/* The body: the answer; where no store has answered, what any denial says then. */
+static struct weir_bytes make_body(struct weir_http *http, bool closed, struct weir_bytes *type)
+{
+    static const char json[] = "application/json";
+    struct weir_denial_body denial;
+    *type = (struct weir_bytes){json, sizeof json - 1};
+    if (!closed)
+        return (struct weir_bytes){
+            http->json, weir_check_answer_write(&http->answer, http->denial, http->json)};
+    weir_denial_body_write(&http->answer, 503, http->json, &denial);
+    *type = denial.type;
+    return denial.text;
+}
+
+/* The body is made first, since the head has its length. */
 void weir_check_write_answer(struct weir_slot *slot, struct weir_output *output,
                              const struct weir_rules *rules)
 {
@@ -118,20 +132,17 @@ void weir_check_write_answer(struct weir_slot *slot, struct weir_output *output,
     struct weir_worker *worker = http->worker;
     const struct weir_answer *answer = &http->answer;
     bool closed = !answer->allowed && answer->source == WEIR_SOURCE_CLOSED;
-    const char *type = closed ? "application/problem+json" : "application/json";
     enum weir_http_status status = closed            ? WEIR_HTTP_503
                                    : answer->allowed ? WEIR_HTTP_200
                                                      : WEIR_HTTP_429;
+    struct weir_bytes type, body = make_body(http, closed, &type);
     weir_http_begin(http, output, status, slot->detail, slot->flags);
     if (!answer->allowed)
         weir_output_text(output, "Cache-Control: no-store\r\n");
     output->used += weir_ratelimit_headers_write(weir_rules_settings(rules)->headers, answer,
                                                  worker->wall_s, output->data + output->used);
-    size_t size = closed ? weir_problem_json_write(WEIR_PROBLEM_REDUCED_CAPACITY, 503, NULL, answer,
-                                                   http->json)
-                         : weir_answer_json_write(answer, http->json);
-    weir_http_end(output, type, size);
-    weir_output_put(output, http->json, size);
+    weir_http_end_typed(output, type, body.size);
+    weir_output_put(output, body.data, body.size);
     weir_worker_give(worker, slot->decision);
 }
 

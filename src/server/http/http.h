@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+#include "engine/http/denial.h"
 #include "feature/envoy/server/call.h"
 #include "server/adhoc/request_limits.h"
 #include "server/daemon/clock.h"
@@ -90,7 +91,8 @@ struct weir_http {
     struct weir_answer answer;
     char lease[WEIR_LEASE_TOKEN_MAX];
     char idempotency_key[WEIR_IDEMPOTENCY_KEY_MAX]; /* of the field, while its check is read */
-    char json[WEIR_ANSWER_JSON_MAX];
+    char json[WEIR_CHECK_ANSWER_MAX];
+    char denial[WEIR_DENIAL_BODY_MAX];    /* the body that an answer in `json` tells */
     char joined[WEIR_HTTP1_HEAD_MAX * 2]; /* repeated header fields, joined with ", " */
 };
 

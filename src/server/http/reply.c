@@ -95,10 +95,15 @@ void weir_http_begin(struct weir_http *http, struct weir_output *output,
 
 void weir_http_end(struct weir_output *output, const char *type, size_t size)
 {
+    weir_http_end_typed(output, (struct weir_bytes){type, type ? strlen(type) : 0}, size);
+}
+
+void weir_http_end_typed(struct weir_output *output, struct weir_bytes type, size_t size)
+{
     static const char type_name[] = "Content-Type: ", length_name[] = "Content-Length: ";
-    if (type) {
+    if (type.data) {
         weir_output_put(output, type_name, sizeof type_name - 1);
-        weir_output_text(output, type);
+        weir_output_put(output, type.data, type.size);
         weir_output_put(output, "\r\n", 2);
     }
     weir_output_put(output, length_name, sizeof length_name - 1);

@@ -26,11 +26,12 @@ void weir_output_number(struct weir_output *output, uint64_t number);
 void weir_http_begin(struct weir_http *http, struct weir_output *output,
                      enum weir_http_status status, uint16_t route, uint16_t flags);
 void weir_http_end(struct weir_output *output, const char *type, size_t size);
+void weir_http_end_typed(struct weir_output *output, struct weir_bytes type, size_t size);
 
 /* Room for what weir_http_begin and _end write, and fields of a handler's own. */
 #define WEIR_HTTP_HEAD_ROOM 768
-_Static_assert(WEIR_HTTP_HEAD_ROOM + WEIR_RATELIMIT_HEADERS_MAX + WEIR_REJECT_HEADER_BYTES +
-                       WEIR_LEASE_TOKEN_MAX + WEIR_ANSWER_JSON_MAX <=
+_Static_assert(WEIR_HTTP_HEAD_ROOM + WEIR_RATELIMIT_HEADERS_MAX + WEIR_DENIAL_FIELDS_MAX +
+                       WEIR_LEASE_TOKEN_MAX + WEIR_CHECK_ANSWER_MAX <=
                    WEIR_REPLY_MAX,
                "grow WEIR_REPLY_MAX");
 _Static_assert(WEIR_DENIAL_BODY_MAX <= WEIR_ANSWER_JSON_MAX, "http->json takes each");

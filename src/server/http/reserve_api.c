@@ -18,7 +18,7 @@
 /* What the answer of a reservation adds to that of a check. */
 #define ADDED_MAX (WEIR_RESERVATION_TEXT_MAX + 64)
 _Static_assert(WEIR_HTTP_HEAD_ROOM + WEIR_RATELIMIT_HEADERS_MAX + WEIR_LEASE_TOKEN_MAX +
-                       WEIR_ANSWER_JSON_MAX + ADDED_MAX <=
+                       WEIR_CHECK_ANSWER_MAX + ADDED_MAX <=
                    WEIR_REPLY_MAX,
                "grow WEIR_REPLY_MAX");
 
@@ -67,7 +67,7 @@ static void reserve_body(struct weir_slot *slot, struct weir_output *output,
     const struct weir_rules *rules = weir_decision_rules(slot->decision);
     char number[WEIR_DECIMAL_MAX];
     size_t digits = (size_t)(weir_decimal_write(number, life_ns / 1000000) - number);
-    size_t size = weir_answer_json_write(answer, http->json);
+    size_t size = weir_check_answer_write(answer, http->denial, http->json);
     size_t added = allowed ? sizeof name - 1 + token.size + sizeof life - 1 + digits : 0;
     weir_http_begin(http, output, allowed ? WEIR_HTTP_200 : WEIR_HTTP_429, slot->detail,
                     slot->flags);

@@ -285,6 +285,23 @@ static char *standing_write(char *out, const struct weir_answer_standing *standi
     return WEIR_LITERAL_WRITE(out, "\r\n");
 }
 
+/* What denies, as the member denied_by of JSON answers names it. */
+static char *dimension_write(char *out, const struct weir_answer *answer)
+{
+    struct weir_bytes name;
+    if (answer->denied_by >= 0)
+        name = answer->limits[answer->denied_by].name;
+    else if (answer->standing.refused)
+        name = weir_answer_refuser(answer->standing.unknown);
+    else
+        return out;
+    if (name.size > WEIR_RATELIMIT_NAME_MAX || !is_printable(name))
+        return out;
+    out = WEIR_LITERAL_WRITE(out, "X-RateLimit-Dimension: ");
+    memcpy(out, name.data, name.size);
+    return WEIR_LITERAL_WRITE(out + name.size, "\r\n");
+}
+
 /* The names of signals are tokens, as the rules load them. */
 static char *score_write(char *out, const struct weir_answer_score *score)
 {
@@ -329,6 +346,8 @@ size_t weir_ratelimit_headers_write(uint32_t dialects, const struct weir_answer 
         out = WEIR_LITERAL_WRITE(out, "X-RateLimit-Warning: ");
         out = warnings_write(out, answer, warned);
     }
+    if ((dialects & WEIR_HEADERS_DIMENSION) && !answer->allowed)
+        out = dimension_write(out, answer);
     if ((dialects & WEIR_HEADERS_STANDING) && answer->standing.level.data)
         out = standing_write(out, &answer->standing);
     if (answer->score.class.data && answer->score.signals)

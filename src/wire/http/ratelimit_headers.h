@@ -29,6 +29,8 @@
  * ASCII of at most WEIR_RATELIMIT_REASON_MAX bytes. X-RateLimit-Standing:
  * throttled;t=3600;reason="abuse"
  *
+ * X-RateLimit-Dimension, in the dialect WEIR_HEADERS_DIMENSION, names the limit that denies.
+ *
  * X-Weir-Score is there, whatever the dialects, where the rules ask for it (`score: { debug: true
  * }`): the class, and the signals that hold. X-Weir-Score: suspicious;score=45, no-agent;add=30,
  * unproven;add=15

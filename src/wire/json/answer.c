@@ -9,6 +9,7 @@
 #include "wire/http/status.h"
 
 #define NS_PER_MS 1000000
+#define NS_PER_S UINT64_C(1000000000)
 
 static char *text_write(char *out, const char *text)
 {
@@ -208,8 +209,69 @@ static char *violated_policies_write(char *out, const struct weir_answer *answer
     return out;
 }
 
-size_t weir_problem_json_write(enum weir_problem_type type, unsigned status, const char *detail,
-                               const struct weir_answer *answer, char *out)
+/* --- What is known of the limit to blame ------------------------------------------------------ */
+
+/* The limit to blame; NULL: none is, or its numbers are not known. */
+static const struct weir_answer_limit *blamed(const struct weir_problem_json *problem)
+{
+    const struct weir_answer *answer = problem->answer;
+    if (!answer || answer->denied_by < 0 || answer->source == WEIR_SOURCE_CLOSED)
+        return NULL;
+    const struct weir_answer_limit *entry = &answer->limits[answer->denied_by];
+    return entry->limit && !entry->unlimited ? entry : NULL;
+}
+
+/* Seconds until the request would be admitted, rounded up; 0: never, or not known. */
+static uint64_t retry_seconds(const struct weir_problem_json *problem)
+{
+    const struct weir_answer *answer = problem->answer;
+    if (!answer || answer->retry_after_ns == WEIR_NEVER)
+        return 0;
+    return answer->retry_after_ns / NS_PER_S + (answer->retry_after_ns % NS_PER_S != 0);
+}
+
+static char *number_member_write(char *out, const char *name, uint64_t value)
+{
+    out = WEIR_LITERAL_WRITE(out, ",\"");
+    out = text_write(out, name);
+    out = WEIR_LITERAL_WRITE(out, "\":");
+    return weir_decimal_write(out, value);
+}
+
+/* The members that both forms have. */
+static char *members_write(char *out, const struct weir_problem_json *problem, const char *retry)
+{
+    const struct weir_answer_limit *entry = blamed(problem);
+    uint64_t seconds = retry_seconds(problem);
+    if (seconds > 0)
+        out = number_member_write(out, retry, seconds);
+    if (entry) {
+        out = number_member_write(out, "limit", entry->report.limit);
+        out = number_member_write(out, "remaining", entry->report.remaining);
+        out = number_member_write(out, "cost", entry->cost);
+    }
+    if (problem->documentation.data) {
+        assert(problem->documentation.size <= WEIR_DOCUMENTATION_MAX);
+        out = WEIR_LITERAL_WRITE(out, ",\"documentation\":");
+        out = string_write(out, problem->documentation);
+    }
+    return out;
+}
+
+enum weir_problem_type weir_problem_of(const struct weir_answer *answer)
+{
+    struct weir_problem_json problem = {.answer = answer};
+    const struct weir_answer_limit *entry = blamed(&problem);
+    if (answer->source == WEIR_SOURCE_CLOSED)
+        return WEIR_PROBLEM_REDUCED_CAPACITY;
+    bool above = entry && entry->report.limit > 0 && entry->cost > entry->report.limit;
+    return above && answer->retry_after_ns == WEIR_NEVER ? WEIR_PROBLEM_COST_ABOVE_LIMIT
+                                                         : WEIR_PROBLEM_QUOTA_EXCEEDED;
+}
+
+/* --- Problem details -------------------------------------------------------------------------- */
+
+size_t weir_problem_write(const struct weir_problem_json *problem, char *out)
 {
     static const char *const types[] = {
         [WEIR_PROBLEM_QUOTA_EXCEEDED] =
@@ -217,27 +279,117 @@ size_t weir_problem_json_write(enum weir_problem_type type, unsigned status, con
         [WEIR_PROBLEM_REDUCED_CAPACITY] =
             "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
         [WEIR_PROBLEM_BLANK] = "about:blank",
+        [WEIR_PROBLEM_COST_ABOVE_LIMIT] = "tag:weir,2026:cost-above-limit",
     };
     static const char *const titles[] = {
         [WEIR_PROBLEM_QUOTA_EXCEEDED] =
             "Request cannot be satisfied as assigned quota has been exceeded",
         [WEIR_PROBLEM_REDUCED_CAPACITY] =
             "Request cannot be satisfied due to temporary server capacity constraints",
+        [WEIR_PROBLEM_COST_ABOVE_LIMIT] =
+            "Request cannot be satisfied at any time as its cost is above the limit",
     };
     char *start = out;
+    const char *title = titles[problem->type];
     out = WEIR_LITERAL_WRITE(out, "{\"type\":\"");
-    out = text_write(out, types[type]);
+    out = text_write(out, types[problem->type]);
     out = WEIR_LITERAL_WRITE(out, "\",\"title\":\"");
-    out =
-        text_write(out, type == WEIR_PROBLEM_BLANK ? weir_http_status_text(status) : titles[type]);
+    out = text_write(out, title ? title : weir_http_status_text(problem->status));
     out = WEIR_LITERAL_WRITE(out, "\",\"status\":");
-    out = weir_decimal_write(out, status);
-    if (detail) {
+    out = weir_decimal_write(out, problem->status);
+    if (problem->detail) {
         out = WEIR_LITERAL_WRITE(out, ",\"detail\":");
-        out += weir_json_string_write(detail, strnlen(detail, WEIR_REASON_MAX - 1), out);
+        out += weir_json_string_write(problem->detail,
+                                      strnlen(problem->detail, WEIR_REASON_MAX - 1), out);
     }
-    if (type == WEIR_PROBLEM_QUOTA_EXCEEDED)
-        out = violated_policies_write(out, answer);
+    if (problem->type == WEIR_PROBLEM_QUOTA_EXCEEDED ||
+        problem->type == WEIR_PROBLEM_COST_ABOVE_LIMIT)
+        out = violated_policies_write(out, problem->answer);
+    out = members_write(out, problem, "retry_after");
+    *out++ = '}';
+    return (size_t)(out - start);
+}
+
+size_t weir_problem_json_write(enum weir_problem_type type, unsigned status, const char *detail,
+                               const struct weir_answer *answer, char *out)
+{
+    const struct weir_problem_json problem = {type, status, detail, answer, {NULL, 0}};
+    return weir_problem_write(&problem, out);
+}
+
+/* --- The plain form --------------------------------------------------------------------------- */
+
+/* The name of what denies, without quotes. */
+static char *name_within_write(char *out, const struct weir_answer *answer)
+{
+    char *end = name_write(out, answer->limits[answer->denied_by].name);
+    size_t size = (size_t)(end - out) - 2;
+    memmove(out, out + 1, size);
+    return out + size;
+}
+
+static char *retry_write(char *out, uint64_t seconds)
+{
+    if (seconds == 0)
+        return out;
+    out = WEIR_LITERAL_WRITE(out, " Retry after ");
+    out = weir_decimal_write(out, seconds);
+    return seconds == 1 ? WEIR_LITERAL_WRITE(out, " second.")
+                        : WEIR_LITERAL_WRITE(out, " seconds.");
+}
+
+/* What people read; without quotes. */
+static char *message_write(char *out, const struct weir_problem_json *problem)
+{
+    const struct weir_answer *answer = problem->answer;
+    const struct weir_answer_limit *entry = blamed(problem);
+    bool named = answer && answer->denied_by >= 0;
+    if (problem->type == WEIR_PROBLEM_COST_ABOVE_LIMIT && entry) {
+        out = WEIR_LITERAL_WRITE(out, "The cost of ");
+        out = weir_decimal_write(out, entry->cost);
+        out = WEIR_LITERAL_WRITE(out, " is above the limit of ");
+        out = weir_decimal_write(out, entry->report.limit);
+        out = WEIR_LITERAL_WRITE(out, " for ");
+        out = name_within_write(out, answer);
+        return WEIR_LITERAL_WRITE(out, ". Waiting does not help.");
+    }
+    if (problem->type == WEIR_PROBLEM_REDUCED_CAPACITY) {
+        out = WEIR_LITERAL_WRITE(out, "The service cannot count requests now.");
+    } else if (named) {
+        out = WEIR_LITERAL_WRITE(out, "Rate limit exceeded for ");
+        out = name_within_write(out, answer);
+        *out++ = '.';
+    } else if (problem->type == WEIR_PROBLEM_BLANK) {
+        out = WEIR_LITERAL_WRITE(out, "Access denied.");
+    } else {
+        out = WEIR_LITERAL_WRITE(out, "Rate limit exceeded.");
+    }
+    return retry_write(out, retry_seconds(problem));
+}
+
+size_t weir_error_json_write(const struct weir_problem_json *problem, char *out)
+{
+    static const char *const codes[] = {
+        [WEIR_PROBLEM_QUOTA_EXCEEDED] = "RATE_LIMIT_EXCEEDED",
+        [WEIR_PROBLEM_REDUCED_CAPACITY] = "SERVICE_UNAVAILABLE",
+        [WEIR_PROBLEM_BLANK] = "ACCESS_DENIED",
+        [WEIR_PROBLEM_COST_ABOVE_LIMIT] = "COST_ABOVE_LIMIT",
+    };
+    char *start = out;
+    out = WEIR_LITERAL_WRITE(out, "{\"error\":\"");
+    out = text_write(out, weir_http_status_text(problem->status));
+    out = WEIR_LITERAL_WRITE(out, "\",\"code\":\"");
+    out = text_write(out, codes[problem->type]);
+    out = WEIR_LITERAL_WRITE(out, "\",\"message\":");
+    if (problem->detail) {
+        out += weir_json_string_write(problem->detail,
+                                      strnlen(problem->detail, WEIR_REASON_MAX - 1), out);
+    } else {
+        *out++ = '"';
+        out = message_write(out, problem);
+        *out++ = '"';
+    }
+    out = members_write(out, problem, "retryAfter");
     *out++ = '}';
     return (size_t)(out - start);
 }

@@ -40,19 +40,44 @@
 /* Writes one answer; `out` has WEIR_ANSWER_JSON_MAX bytes. Returns the length. */
 size_t weir_answer_json_write(const struct weir_answer *answer, char *out);
 
-/* The problem types of draft-ietf-httpapi-ratelimit-headers-11, section 6. */
+/* The problem types of draft-ietf-httpapi-ratelimit-headers-11, section 6, and one of weir's own.
+ */
 enum weir_problem_type {
     WEIR_PROBLEM_QUOTA_EXCEEDED,   /* 429, with "violated-policies" */
     WEIR_PROBLEM_REDUCED_CAPACITY, /* 503 */
     WEIR_PROBLEM_BLANK,            /* about:blank, the title is the status text */
+    WEIR_PROBLEM_COST_ABOVE_LIMIT, /* a cost that the limit can never admit: waiting does not help;
+                                      with "violated-policies" */
 };
 
-/* Room that is always enough: 32 names and a detail of WEIR_REASON_MAX, all escaped. */
-#define WEIR_PROBLEM_JSON_MAX 16384
+/* Room that is always enough: 32 names, a detail of WEIR_REASON_MAX and a URL, all escaped, and 1
+ * KiB for the rest. */
+#define WEIR_PROBLEM_JSON_MAX 18432
 
-/* Writes problem details; `out` has WEIR_PROBLEM_JSON_MAX bytes. `detail` may be NULL and is cut at
- * WEIR_REASON_MAX - 1 bytes; `answer` is read for WEIR_PROBLEM_QUOTA_EXCEEDED only, may be NULL,
- * and names the limits that deny. Returns the length. */
+/* What a client is told of a denial or an error. */
+struct weir_problem_json {
+    enum weir_problem_type type;
+    unsigned status;
+    const char *detail;               /* NULL: none; cut at WEIR_REASON_MAX - 1 bytes */
+    const struct weir_answer *answer; /* of types with limits; NULL: none */
+    struct weir_bytes documentation;  /* a URL; data == NULL: none */
+};
+
+/* The type of a denial: by a limit, by a cost above it, or because a store does not answer. */
+enum weir_problem_type weir_problem_of(const struct weir_answer *answer);
+
+/* Writes problem details; `out` has WEIR_PROBLEM_JSON_MAX bytes. Where they are known,
+ * "retry_after" (seconds), "limit", "remaining" and "cost" of the limit to blame are members, and
+ * "documentation". Returns the length. */
+size_t weir_problem_write(const struct weir_problem_json *problem, char *out);
+
+/* Writes the same in the form that many guides give: {"error":"Too Many Requests",
+ * "code":"RATE_LIMIT_EXCEEDED","message":"Rate limit exceeded for api. Retry after 7 seconds.",
+ * "retryAfter":7,"limit":10,"remaining":0,"cost":1,"documentation":"https://..."}. What is not
+ * known is left out. `out` and length as above. */
+size_t weir_error_json_write(const struct weir_problem_json *problem, char *out);
+
+/* weir_problem_write of these members. */
 size_t weir_problem_json_write(enum weir_problem_type type, unsigned status, const char *detail,
                                const struct weir_answer *answer, char *out);
 

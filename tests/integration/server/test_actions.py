@@ -294,3 +294,76 @@ def test_held_replies_of_delays_tarpits_and_queues_come_in_their_time(tmp_path):
             assert reply["x-weir-delay-ms"] is None
         assert [client.auth("/queue").status for _ in range(3)] == [200] * 3
         assert client.check(path="/late").json["delay_ms"] == 2  # an application holds by itself
+
+
+# --- One body for the whole API ---------------------------------------------------------------------
+
+DOCS = "https://example.com/docs/limits"
+ONE_BODY = {"form": "json", "documentation": DOCS, "above_status": 413,
+            "headers": {"X-Why": "{{reason}}", "X-Ratelimit-Retry-After": "{{retry_after}}"}}
+PLAIN = {"name": "plain", "match": {"path": "/plain"}, "key": [], "rate": "5/h"}
+OWN = {"name": "own", "match": {"path": "/own"}, "key": [], "rate": "0/h",
+       "reject": {"status": 403, "form": "problem", "headers": {"X-Own": "{{limit}}"}}}
+
+
+def one_body(folder, **more):
+    return Weir(folder, rules_of(PLAIN, OWN, server={"grpc": {"address": "127.0.0.1:0"}}, reject=ONE_BODY,
+                                 headers=["draft", "x-epoch", "dimension"], **more), "--workers", 1)
+
+
+def test_one_body_for_the_whole_api(tmp_path):
+    with one_body(tmp_path) as weir, weir.client() as client, \
+            Stub(weir.grpc_address) as stub:
+        assert weir.check(path="/plain", cost=5).status == 200
+        checked, auth = weir.check(path="/plain"), client.auth("/plain")
+        envoy = authorize(stub, "/plain").denied_response
+        wait = int(auth["retry-after"])
+        assert auth.status == 429 and auth["content-type"] == "application/json"
+        assert auth["x-why"] == auth["x-ratelimit-dimension"] == "plain"
+        assert auth["x-ratelimit-retry-after"] == str(wait)
+        assert auth.json == {
+            "error": "Too Many Requests", "code": "RATE_LIMIT_EXCEEDED", "retryAfter": wait, "limit": 5,
+            "remaining": 0, "cost": 1, "documentation": DOCS,
+            "message": f"Rate limit exceeded for plain. Retry after {wait} seconds."}
+        told = checked.json["reject"]
+        assert checked.status == told["status"] == 429 and checked.json["denied_by"] == "plain"
+        assert told["content_type"] == "application/json"
+        assert told["headers"]["X-Why"] == "plain" and set(told["body"]) == set(auth.json)
+        assert envoy.status.code == 429 and set(json.loads(envoy.body)) == set(auth.json)
+        assert fields_of(envoy.headers)["x-why"] == "plain"
+        batch = client.request("POST", "/v1/check", body=b'[{"path": "/plain"}]').json
+        assert batch[0]["reject"]["body"]["code"] == "RATE_LIMIT_EXCEEDED"
+        assert "reject" not in weir.check(path="/elsewhere").json
+
+
+def test_a_cost_above_the_limit_says_that_waiting_does_not_help(tmp_path):
+    with one_body(tmp_path) as weir, weir.client() as client:
+        denied = client.auth("/plain", query="?cost=6")
+        assert denied.status == 413 and denied["retry-after"] is None
+        assert denied.json["code"] == "COST_ABOVE_LIMIT" and denied.json["limit"] == 5
+        assert "retryAfter" not in denied.json and "never" == denied["x-ratelimit-retry-after"]
+        own = client.auth("/own")
+        assert own.status == 403 and own["content-type"] == "application/problem+json"
+        assert own["x-own"] == "0" and own["x-why"] is None
+        assert own.json["documentation"] == DOCS and own.json["cost"] == 1
+
+
+def test_a_standing_is_refused_in_the_same_form(tmp_path):
+    lists = [{"file": "listed.txt", "by": "client.ip", "level": "suspended", "reason": "abuse"}]
+    (tmp_path / "listed.txt").write_text("192.0.2.0/24\n", encoding="ascii")
+    with one_body(tmp_path, standing={"by": ["client.ip"], "lists": lists}) as weir, weir.client() as client:
+        denied = client.auth("/plain")
+        assert denied.status == 403 and denied.json == {
+            "error": "Forbidden", "code": "ACCESS_DENIED", "message": "abuse", "documentation": DOCS}
+        assert denied["x-why"] == denied["x-ratelimit-dimension"] == "standing"
+
+
+def test_the_reset_is_a_unix_time_and_a_start_says_so(tmp_path):
+    with Weir(tmp_path, rules_of(PLAIN), "--workers", 1) as weir:
+        asked = weir.check(path="/plain")
+        assert int(asked["x-ratelimit-reset"]) > 1_700_000_000
+        assert "headers_not_chosen" in weir.text()
+    (tmp_path / "chosen").mkdir()
+    with Weir(tmp_path / "chosen", rules_of(PLAIN, headers=["x-delta"]), "--workers", 1) as weir:
+        assert 0 <= int(weir.check(path="/plain")["x-ratelimit-reset"]) <= 3600
+        assert "headers_not_chosen" not in weir.text()

@@ -332,6 +332,33 @@ static void the_header_fields_are_those_of_the_http_front(void **state)
     weir_close(weir);
 }
 
+static void one_body_of_the_file_is_that_of_the_library(void **state)
+{
+    struct place *place = *state;
+    struct weir_call call = {.cost = 1, .fields = fields, .body = body};
+    static const char expected[] =
+        "{\"error\":\"Too Many Requests\",\"code\":\"RATE_LIMIT_EXCEEDED\","
+        "\"message\":\"Rate limit exceeded for plain. Retry after 3600 seconds.\","
+        "\"retryAfter\":3600,\"limit\":1,\"remaining\":0,\"cost\":1,"
+        "\"documentation\":\"https://e.org/\"}";
+    write_rules(place, "reject: { form: json, documentation: 'https://e.org/',"
+                       " headers: { X-Why: '{{reason}}' } }\n"
+                       "headers: [dimension]\n"
+                       "limits:\n"
+                       "  - { name: plain, match: { path: /plain }, key: [], rate: 1/h,"
+                       " algorithm: token_bucket }\n");
+    struct weir *weir = open_weir(place, NULL);
+    ask(weir, &call, "/plain");
+    assert_false(has_line("X-RateLimit-Dimension: plain\r\n"));
+    ask(weir, &call, "/plain");
+    assert_true(has_line("X-Why: plain\r\n"));
+    assert_true(has_line("X-RateLimit-Dimension: plain\r\n"));
+    assert_string_equal(answer.type, "application/json");
+    assert_int_equal(answer.body_size, sizeof expected - 1);
+    assert_memory_equal(body, expected, answer.body_size);
+    weir_close(weir);
+}
+
 static void a_peek_charges_nothing(void **state)
 {
     struct place *place = *state;
@@ -737,6 +764,7 @@ int main(void)
         EMBED_TEST(trusted_proxies_say_who_the_client_is),
         EMBED_TEST(an_answer_tells_each_limit),
         EMBED_TEST(the_header_fields_are_those_of_the_http_front),
+        EMBED_TEST(one_body_of_the_file_is_that_of_the_library),
         EMBED_TEST(a_peek_charges_nothing),
         EMBED_TEST(a_call_out_of_range_is_refused),
         EMBED_TEST(a_reservation_is_settled_by_its_true_cost),

@@ -201,21 +201,21 @@ void rules_load_state(struct rules_loader *loader, const struct rules_node *node
 
 /* --- `headers` -------------------------------------------------------------------------------- */
 
-const char *const rules_header_words[] = {"draft", "draft-03", "x-epoch", "x-delta",
-                                          "cost",  "standing", NULL};
+const char *const rules_header_words[] = {"draft", "draft-03", "x-epoch",   "x-delta",
+                                          "cost",  "standing", "dimension", NULL};
 
 void rules_load_headers(struct rules_loader *loader, const struct rules_node *node)
 {
-    static const uint32_t bits[] = {WEIR_HEADERS_DRAFT,   WEIR_HEADERS_DRAFT_03,
-                                    WEIR_HEADERS_X_EPOCH, WEIR_HEADERS_X_DELTA,
-                                    WEIR_HEADERS_COST,    WEIR_HEADERS_STANDING};
+    static const uint32_t bits[] = {
+        WEIR_HEADERS_DRAFT, WEIR_HEADERS_DRAFT_03, WEIR_HEADERS_X_EPOCH,  WEIR_HEADERS_X_DELTA,
+        WEIR_HEADERS_COST,  WEIR_HEADERS_STANDING, WEIR_HEADERS_DIMENSION};
     struct rules_items items = rules_items_of(&node);
     loader->rules->settings.headers = 0;
     if (loader->headers_given)
         rules_problem(loader, node, "`headers` is given twice, in the file and in `server`");
-    loader->headers_given = true;
+    loader->headers_given = loader->rules->settings.headers_given = true;
     for (uint32_t i = 0; i < items.count; i++) {
-        int choice = rules_read_choice(loader, items.items[i], "headers", rules_header_words, 6);
+        int choice = rules_read_choice(loader, items.items[i], "headers", rules_header_words, 7);
         if (choice >= 0)
             loader->rules->settings.headers |= bits[choice];
     }

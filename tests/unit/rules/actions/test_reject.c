@@ -12,7 +12,7 @@ TEST("what is wrong is reported")
     static const struct test_problem_case cases[] = {
         {LIMIT("429"), "2:41: `reject` must be a mapping, not a text\n"},
         {LIMIT("{status: 200}"),
-         "2:50: `status` must be one of 400, 401, 402, 403, 404, 409, 429, 500, 503, "
+         "2:50: `status` must be one of 400, 401, 402, 403, 404, 409, 413, 429, 500, 503, "
          "not `200`; did you mean `400`?\n"},
         {LIMIT("{tarpit: 1h}"), "2:50: `tarpit` must be 1ms to 1min, not `1h`\n"},
         {LIMIT("{headers: {}}"), "2:51: `headers` must be a mapping of 1 to 8 names to values\n"},
@@ -21,6 +21,24 @@ TEST("what is wrong is reported")
          "2:52: weir sets `Content-Length` itself; remove it from `headers`\n"},
         {LIMIT("{headers: {ratelimit-policy: '0'}}"),
          "2:52: weir sets `ratelimit-policy` itself; remove it from `headers`\n"},
+        {LIMIT("{headers: {x-ratelimit-reset: '0'}}"),
+         "2:52: weir sets `x-ratelimit-reset` itself; remove it from `headers`\n"},
+        {LIMIT("{headers: {X-Why: '{{why}}'}}"),
+         "2:59: the value, at byte 0: unknown variable; use {{retry_after}}, {{limit}}, "
+         "{{remaining}} or {{reason}}\n"},
+        {LIMIT("{headers: {X-A: '{{limit}}{{limit}}{{limit}}', X-B: '{{limit}}{{limit}}{{limit}}', "
+               "X-C: '{{limit}}{{limit}}{{limit}}'}}"),
+         "2:51: `headers` have more than 6 variables together\n"},
+        {LIMIT("{form: json, body: '{}'}"),
+         "2:42: `form` is that of a body that `body` replaces\n"},
+        {LIMIT("{documentation: docs/limits}"),
+         "2:57: `documentation` must be a URL of at most 256 bytes, such as "
+         "`https://example.com/docs/limits`\n"},
+        {"headers: [dimension]\n" LIMIT("{headers: {X-RateLimit-Dimension: a}}"),
+         "3:52: weir sets `X-RateLimit-Dimension` itself; remove it from `headers`\n"},
+        {"reject: {tarpit: 1s}\nlimits: []\n", "1:10: `reject` has no key `tarpit`; its keys are "
+                                               "status, above_status, form, headers, body, "
+                                               "content_type, documentation\n"},
         {LIMIT("{headers: {X-RateLimit-Status: '200'}}"),
          "2:52: weir sets `X-RateLimit-Status` itself; remove it from `headers`\n"},
         {LIMIT("{headers: {X-Weir-Delay-Ms: '0'}}"),
@@ -83,8 +101,43 @@ TEST("what is given is kept")
     assert_int_equal(reject->status, 503);
     assert_int_equal(reject->tarpit_ns, 250000000);
     assert_int_equal(reject->header_count, 1);
-    assert_memory_equal(reject->headers[0].value.data, "</a>; rel=help", 14);
+    assert_memory_equal(reject->headers[0].value.parts[0].text.data, "</a>; rel=help", 14);
     assert_int_equal(reject->body.count, 0);
+    weir_rules_unref(rules);
+}
+
+TEST("a limit has what the file says, and its own in place of it")
+{
+    struct weir_rules *rules = test_load(
+        "reject: {form: json, status: 403, headers: {X-A: '1', X-B: '2'}, documentation: "
+        "'https://example.com/l'}\n"
+        "limits:\n"
+        "- {name: plain, key: [], rate: 9/s}\n"
+        "- {name: own, key: [], rate: 9/s, reject: {above_status: 413, headers: {X-C: '3'}}}\n"
+        "- {name: worded, key: [], rate: 9/s, reject: {body: '{}'}}\n"
+        "- {name: formed, key: [], rate: 9/s, reject: {form: problem}}\n");
+    const struct weir_reject *all = weir_rules_reject_all(rules);
+    const struct weir_reject *own = weir_rules_reject(rules, 1);
+    assert_null(weir_rules_reject(rules, 0));
+    assert_int_equal(all->form, WEIR_REJECT_JSON);
+    assert_int_equal(all->header_count, 2);
+    assert_int_equal(own->form, WEIR_REJECT_JSON);
+    assert_int_equal(own->status, 403);
+    assert_int_equal(own->above_status, 413);
+    assert_int_equal(own->header_count, 1);
+    assert_memory_equal(own->headers[0].name.data, "X-C", 3);
+    assert_memory_equal(own->documentation.data, "https://example.com/l", 21);
+    assert_int_equal(weir_rules_reject(rules, 2)->body.count, 1);
+    assert_int_equal(weir_rules_reject(rules, 3)->form, WEIR_REJECT_PROBLEM);
+    weir_rules_unref(rules);
+}
+
+TEST("fields that weir does not set may be set")
+{
+    struct weir_rules *rules = test_load("headers: []\n" LIMIT(
+        "{headers: {X-RateLimit-Dimension: '{{reason}}', X-Ratelimit-Retry-After: "
+        "'{{retry_after}}', X-RateLimit-Limit: '{{limit}}'}}"));
+    assert_int_equal(weir_rules_reject(rules, 0)->header_count, 3);
     weir_rules_unref(rules);
 }
 

@@ -30,7 +30,8 @@ static const struct test_problem_case the_file_as_a_whole[] = {
      "2:1: a rules file has no key `foo`; its keys are version, limits, attributes, identify, "
      "keys, "
      "strict_attributes, on_store_error, identities, repeated_credentials, on_unknown, jwt, plans, "
-     "default_plan, priority, paths, server, state, headers, store, sticky, regions, timezone, "
+     "default_plan, priority, paths, server, state, headers, reject, store, sticky, regions, "
+     "timezone, "
      "idempotency, score, standing, kernel, penalties, adaptive, webhook, challenge, envoy, "
      "denials\n"},
     {"limits: []\n"
@@ -180,7 +181,8 @@ static const struct test_problem_case settings[] = {
      "1:15: `file` is empty; remove it for private memory\n"},
     {"headers: x-delt\n"
      "limits: []\n",
-     "1:10: `headers` must be one of draft, draft-03, x-epoch, x-delta, cost, standing, not "
+     "1:10: `headers` must be one of draft, draft-03, x-epoch, x-delta, cost, standing, dimension, "
+     "not "
      "`x-delt`; did "
      "you "
      "mean `x-delta`?\n"},

@@ -196,6 +196,84 @@ TEST("the longest answer fits its room")
     assert_true(strlen(problem(WEIR_PROBLEM_QUOTA_EXCEEDED, 429, detail)) < WEIR_PROBLEM_JSON_MAX);
 }
 
+static const char *told(size_t (*write)(const struct weir_problem_json *, char *),
+                        const struct weir_problem_json *about)
+{
+    static char copy[WEIR_PROBLEM_JSON_MAX + 1];
+    struct guarded guarded = guarded_new(WEIR_PROBLEM_JSON_MAX);
+    size_t size = write(about, guarded.start);
+    memcpy(copy, guarded.start, size);
+    copy[size] = '\0';
+    guarded_free(&guarded);
+    return copy;
+}
+
+/* A denial by one limit of 10, of which 2 are left. */
+static struct weir_problem_json deny(uint64_t cost, uint64_t retry_ns, unsigned status)
+{
+    answer_start(&answer);
+    struct weir_answer_limit *entry =
+        answer_add(&answer, &limits, "api", WEIR_SLIDING_WINDOW, 10, SECOND);
+    entry->allowed = false;
+    entry->cost = cost;
+    entry->report = (struct weir_report){10, 2, retry_ns, SECOND};
+    answer.allowed = false;
+    answer.denied_by = 0;
+    answer.retry_after_ns = retry_ns;
+    return (struct weir_problem_json){
+        .type = weir_problem_of(&answer), .status = status, .answer = &answer};
+}
+
+TEST("a denial says what is known of it, in both forms")
+{
+    struct weir_problem_json about = deny(3, 6 * SECOND + 1, 429);
+    about.documentation = (struct weir_bytes){"https://e.org/d", 15};
+    assert_string_equal(
+        told(weir_problem_write, &about),
+        "{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\","
+        "\"title\":\"Request cannot be satisfied as assigned quota has been exceeded\","
+        "\"status\":429,\"violated-policies\":[\"api\"],\"retry_after\":7,\"limit\":10,"
+        "\"remaining\":2,\"cost\":3,\"documentation\":\"https://e.org/d\"}");
+    assert_string_equal(told(weir_error_json_write, &about),
+                        "{\"error\":\"Too Many Requests\",\"code\":\"RATE_LIMIT_EXCEEDED\","
+                        "\"message\":\"Rate limit exceeded for api. Retry after 7 seconds.\","
+                        "\"retryAfter\":7,\"limit\":10,\"remaining\":2,\"cost\":3,"
+                        "\"documentation\":\"https://e.org/d\"}");
+    answer.retry_after_ns = SECOND;
+    assert_non_null(strstr(told(weir_error_json_write, &about), "Retry after 1 second."));
+}
+
+TEST("a cost above the limit is a type of its own")
+{
+    struct weir_problem_json about = deny(11, WEIR_NEVER, 413);
+    assert_int_equal(about.type, WEIR_PROBLEM_COST_ABOVE_LIMIT);
+    assert_string_equal(
+        told(weir_problem_write, &about),
+        "{\"type\":\"tag:weir,2026:cost-above-limit\",\"title\":\"Request cannot be satisfied at "
+        "any time as its cost is above the limit\",\"status\":413,\"violated-policies\":[\"api\"],"
+        "\"limit\":10,\"remaining\":2,\"cost\":11}");
+    assert_string_equal(told(weir_error_json_write, &about),
+                        "{\"error\":\"Content Too Large\",\"code\":\"COST_ABOVE_LIMIT\","
+                        "\"message\":\"The cost of 11 is above the limit of 10 for api. Waiting "
+                        "does not help.\",\"limit\":10,\"remaining\":2,\"cost\":11}");
+    assert_int_equal(deny(10, SECOND, 429).type, WEIR_PROBLEM_QUOTA_EXCEEDED);
+    (void)deny(1, WEIR_NEVER, 429); /* a limit that admits nothing */
+    answer.limits[0].report.limit = 0;
+    assert_int_equal(weir_problem_of(&answer), WEIR_PROBLEM_QUOTA_EXCEEDED);
+}
+
+TEST("what a store that fails has not said is left out")
+{
+    struct weir_problem_json about = deny(1, 2 * SECOND, 503);
+    answer.source = WEIR_SOURCE_CLOSED;
+    about.type = weir_problem_of(&answer);
+    assert_string_equal(told(weir_error_json_write, &about),
+                        "{\"error\":\"Service Unavailable\",\"code\":\"SERVICE_UNAVAILABLE\","
+                        "\"message\":\"The service cannot count requests now. Retry after 2 "
+                        "seconds.\",\"retryAfter\":2}");
+    answer.source = WEIR_SOURCE_STORE;
+}
+
 TEST("problems carry the types of the draft")
 {
     answer_start(&answer);

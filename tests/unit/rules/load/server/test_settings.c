@@ -17,7 +17,8 @@ TEST("an empty file of limits has the defaults")
     assert_int_equal(settings->state_bytes, 0);
     assert_int_equal(settings->state_spans, 0);
     assert_int_equal(weir_rules_span_percent(rules), WEIR_RULES_SPAN_PERCENT_MIN);
-    assert_int_equal(settings->headers, WEIR_HEADERS_DRAFT | WEIR_HEADERS_X_DELTA);
+    assert_int_equal(settings->headers, WEIR_HEADERS_DRAFT | WEIR_HEADERS_X_EPOCH);
+    assert_false(settings->headers_given);
     assert_true(settings->trust_unix);
     assert_int_equal(settings->trusted_proxy_count, 2);
     struct weir_address address;
