@@ -333,7 +333,7 @@ def test_one_body_for_the_whole_api(tmp_path):
         assert fields_of(envoy.headers)["x-why"] == "plain"
         batch = client.request("POST", "/v1/check", body=b'[{"path": "/plain"}]').json
         assert batch[0]["reject"]["body"]["code"] == "RATE_LIMIT_EXCEEDED"
-        assert "reject" not in weir.check(path="/elsewhere").json
+        assert "reject" not in weir.check(path="/unlimited").json
 
 
 def test_a_cost_above_the_limit_says_that_waiting_does_not_help(tmp_path):
