@@ -54,7 +54,7 @@ enum weir_problem_type {
  * KiB for the rest. */
 #define WEIR_PROBLEM_JSON_MAX 18432
 
-/* What a client is told of a denial or an error. */
+/* What a client learns of a denial or an error. */
 struct weir_problem_json {
     enum weir_problem_type type;
     unsigned status;
