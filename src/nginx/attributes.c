@@ -65,6 +65,19 @@ static ngx_int_t add_fields(struct gathering *gathering, const struct weir_ngx_w
     return NGX_OK;
 }
 
+/* A variable alone is read where it is; anything else is put together in the request's memory. */
+static ngx_int_t read_value(ngx_http_request_t *r, struct weir_ngx_attribute *attribute,
+                            ngx_str_t *text)
+{
+    if (attribute->variable == NGX_ERROR)
+        return ngx_http_complex_value(r, &attribute->value, text);
+    const ngx_http_variable_value_t *value =
+        ngx_http_get_flushed_variable(r, (ngx_uint_t)attribute->variable);
+    text->len = value && !value->not_found ? value->len : 0;
+    text->data = text->len > 0 ? value->data : NULL;
+    return NGX_OK;
+}
+
 /* What the configuration says; an empty value is an absent attribute, as in nginx a variable
  * without a value is empty. It goes before what the client sends: as with proxy_set_header, ""
  * hides a field, and a client that makes the variable empty cannot put its own in its place. */
@@ -83,7 +96,7 @@ static ngx_int_t add_configured(struct gathering *gathering, struct weir_ngx_wor
         }
         if (attribute->handle < 0)
             continue;
-        if (ngx_http_complex_value(gathering->r, &attribute->value, &text) != NGX_OK)
+        if (read_value(gathering->r, attribute, &text) != NGX_OK)
             return NGX_ERROR;
         if (text.len == 0)
             text.data = NULL;

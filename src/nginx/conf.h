@@ -47,7 +47,8 @@ struct weir_ngx_named {
 
 /* `weir_attribute NAME VALUE`. */
 struct weir_ngx_attribute {
-    ngx_str_t name; /* NUL-terminated */
+    ngx_str_t name;     /* NUL-terminated */
+    ngx_int_t variable; /* VALUE is this one variable alone; NGX_ERROR: it is `value` */
     ngx_http_complex_value_t value;
     int handle; /* of this worker; WEIR_NGX_HANDLE_UNKNOWN: not asked for yet; < 0: not read */
 };

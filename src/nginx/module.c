@@ -2,6 +2,8 @@
 /* see module.h */
 #include "nginx/module.h"
 
+#include <ctype.h>
+
 #include "nginx/check.h"
 #include "nginx/decide.h"
 #include "nginx/metrics.h"
@@ -115,11 +117,30 @@ static ngx_int_t remember_name(ngx_conf_t *cf, struct weir_ngx_main *main, const
     return NGX_OK;
 }
 
+/* Whether a value is one variable and nothing else, which is then read where it is; *name: its
+ * name. */
+static bool is_variable(const ngx_str_t *value, ngx_str_t *name)
+{
+    bool braces = value->len > 3 && value->data[1] == '{' && value->data[value->len - 1] == '}';
+    if (value->len < 2 || value->data[0] != '$')
+        return false;
+    name->data = value->data + (braces ? 2 : 1);
+    name->len = value->len - (braces ? 3 : 1);
+    for (size_t i = 0; i < name->len; i++) {
+        u_char c = name->data[i];
+        bool captured = i == 0 && c >= '0' && c <= '9'; /* by a regular expression: $1 */
+        if (captured || !(isalnum(c) || c == '_'))
+            return false;
+    }
+    return true;
+}
+
 static char *add_attribute(ngx_conf_t *cf, ngx_command_t *command, void *conf)
 {
     struct weir_ngx_location *location = conf;
     struct weir_ngx_main *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_weir_module);
     ngx_str_t *args = cf->args->elts;
+    ngx_str_t name;
     ngx_http_compile_complex_value_t compile = {.cf = cf, .value = &args[2]};
     if (!location->attributes)
         location->attributes = ngx_array_create(cf->pool, 4, sizeof(struct weir_ngx_attribute));
@@ -129,6 +150,11 @@ static char *add_attribute(ngx_conf_t *cf, ngx_command_t *command, void *conf)
         return NGX_CONF_ERROR;
     attribute->name = args[1];
     attribute->handle = WEIR_NGX_HANDLE_UNKNOWN;
+    attribute->variable = NGX_ERROR;
+    if (is_variable(&args[2], &name)) {
+        attribute->variable = ngx_http_get_variable_index(cf, &name);
+        return attribute->variable != NGX_ERROR ? NGX_CONF_OK : NGX_CONF_ERROR;
+    }
     compile.complex_value = &attribute->value;
     return ngx_http_compile_complex_value(&compile) == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
 }

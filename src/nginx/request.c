@@ -97,13 +97,12 @@ ngx_int_t weir_ngx_request_log(ngx_http_request_t *r)
 
 struct weir_ngx_request *weir_ngx_request_add(ngx_http_request_t *r, struct weir_ngx_worker *worker)
 {
-    struct weir_ngx_request *request = ngx_pcalloc(r->pool, sizeof *request);
-    ngx_pool_cleanup_t *cleanup = request ? ngx_pool_cleanup_add(r->pool, 0) : NULL;
-    if (!cleanup)
+    struct weir_ngx_request *request = ngx_palloc(r->pool, sizeof *request);
+    if (!request)
         return NULL;
-    request->worker = worker;
-    cleanup->handler = clean_up;
-    cleanup->data = request;
+    *request = (struct weir_ngx_request){.worker = worker};
+    request->cleanup = (ngx_pool_cleanup_t){clean_up, request, r->pool->cleanup};
+    r->pool->cleanup = &request->cleanup; /* as ngx_pool_cleanup_add, in the same piece of memory */
     ngx_http_set_ctx(r, request, ngx_http_weir_module);
     return request;
 }
@@ -137,6 +136,12 @@ static ngx_int_t copy_text(ngx_pool_t *pool, ngx_str_t *to, const char *from, si
     return NGX_OK;
 }
 
+/* Most are empty, as the request's memory is. */
+static ngx_int_t copy_name(ngx_pool_t *pool, ngx_str_t *to, const char *from)
+{
+    return from[0] == '\0' ? NGX_OK : copy_text(pool, to, from, ngx_strlen(from));
+}
+
 /* The shortest life of its leases. */
 static ngx_msec_t life_of(const struct weir_ngx_worker *worker)
 {
@@ -152,15 +157,14 @@ static ngx_int_t keep_lease(ngx_http_request_t *r, struct weir_ngx_request *requ
                             const struct weir_answer_summary *answer)
 {
     const struct weir_lease_token *lease = &answer->lease;
-    size_t size = ngx_strlen(lease->text);
-    if (size == 0)
+    if (lease->text[0] == '\0')
         return NGX_OK;
     request->lease = ngx_palloc(r->pool, sizeof *lease);
     if (!request->lease) {
         (void)weir_release(request->worker->weir, lease);
         return NGX_ERROR;
     }
-    ngx_memcpy(request->lease->text, lease->text, size + 1);
+    ngx_memcpy(request->lease->text, lease->text, ngx_strlen(lease->text) + 1);
     request->life_ms = life_of(request->worker);
     request->renewed = ngx_current_msec;
     ngx_queue_insert_tail(&request->worker->leases, &request->leases);
@@ -189,18 +193,14 @@ ngx_int_t weir_ngx_request_keep(ngx_http_request_t *r, struct weir_ngx_request *
     request->delay_ns = answer->delay_ns;
     if (keep_lease(r, request, answer) != NGX_OK || keep_reservation(r, request) != NGX_OK)
         return NGX_ERROR;
-    if (copy_text(r->pool, &request->standing, answer->standing, ngx_strlen(answer->standing)) !=
-        NGX_OK)
-        return NGX_ERROR;
-    if (copy_text(r->pool, &request->class_name, answer->class_name,
-                  ngx_strlen(answer->class_name)) != NGX_OK)
+    if (copy_name(r->pool, &request->standing, answer->standing) != NGX_OK ||
+        copy_name(r->pool, &request->class_name, answer->class_name) != NGX_OK)
         return NGX_ERROR;
     if (answer->allowed)
         return NGX_OK;
     request->status = (uint16_t)answer->status;
-    if (copy_text(r->pool, &request->denied_by, answer->denied_by, ngx_strlen(answer->denied_by)) !=
-            NGX_OK ||
-        copy_text(r->pool, &request->type, answer->type, ngx_strlen(answer->type)) != NGX_OK)
+    if (copy_name(r->pool, &request->denied_by, answer->denied_by) != NGX_OK ||
+        copy_name(r->pool, &request->type, answer->type) != NGX_OK)
         return NGX_ERROR;
     return copy_text(r->pool, &request->body, request->worker->body, answer->body_size);
 }

@@ -6,7 +6,7 @@
  * charge is settled (LOG phase), and its leases end; if it was still waiting, what it had charged
  * is given back.
  *
- * Memory: 200 bytes of the request's pool; 1.1 KiB more with a lease, 4 KiB with a reservation.
+ * Memory: 250 bytes of the request's pool; 1.1 KiB more with a lease, 4 KiB with a reservation.
  */
 #ifndef WEIR_NGINX_REQUEST_H
 #define WEIR_NGINX_REQUEST_H
@@ -25,6 +25,7 @@ enum weir_ngx_verdict {
 enum weir_ngx_wait { WEIR_NGX_RUNS, WEIR_NGX_QUEUES, WEIR_NGX_HELD };
 
 struct weir_ngx_request {
+    ngx_pool_cleanup_t cleanup; /* in the request's pool; its data is this struct */
     struct weir_ngx_worker *worker;
     struct weir_ngx_location *location; /* where it was decided */
     uint8_t verdict;                    /* enum weir_ngx_verdict */

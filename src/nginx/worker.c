@@ -67,7 +67,7 @@ static ngx_int_t find_attributes(struct weir_ngx_worker *worker)
         return NGX_ERROR;
     for (; (name = weir_attribute_name(worker->weir, handle)); handle++) {
         if (ngx_strcmp(name, "method") == 0) {
-            worker->method = handle;
+            worker->method = weir_attribute_is_read(worker->weir, handle) ? handle : -1;
         } else if (ngx_strcmp(name, "path") == 0) {
             worker->path = handle;
         } else if (ngx_strcmp(name, "host") == 0) {
@@ -170,6 +170,7 @@ static void open_state(struct weir_ngx_worker *worker, ngx_log_t *log, uint64_t 
         weir_ngx_tell(conf, log, weir_error_text(WEIR_ERR_MEMORY), NULL);
         return;
     }
+    (void)!weir_lane_keep(&worker->lane, worker->weir); /* else checks take an atomic instruction */
     worker->refunds = weir_gives_back(worker->weir);
     find_outcomes(worker);
     tell_good(conf, log);
@@ -242,6 +243,7 @@ void weir_ngx_worker_stop(struct weir_ngx_main *conf)
     struct weir_ngx_worker *worker = conf->worker;
     if (!worker)
         return;
+    weir_lane_give(worker->lane);
     weir_close(worker->weir);
     if (worker->headers)
         ngx_free(worker->headers);

@@ -43,6 +43,7 @@ struct weir_ngx_place; /* see metrics.c */
 struct weir_ngx_worker {
     struct weir_ngx_main *conf;
     struct weir *weir;                /* NULL: the state cannot be used */
+    struct weir_lane *lane;           /* of this thread; NULL: the kernel has none to keep */
     bool refunds;                     /* some limit gives back by outcome */
     uint8_t outcomes[64];             /* a bit for each status from 100 on that is a strike */
     int method, path, host, requests; /* handles; -1: the rules do not read it */
