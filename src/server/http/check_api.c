@@ -38,22 +38,18 @@ static int check_read(struct weir_http_call *call, struct weir_reason *reason)
 static int key_field_read(struct weir_http_call *call, struct weir_bytes *key,
                           struct weir_reason *reason)
 {
-    const struct weir_http1_request *request = call->request;
-    struct weir_bytes field = weir_http1_field(request, "idempotency-key");
+    struct weir_bytes field = call->request->idempotency_key;
+    bool repeated = call->request->idempotency_key_repeated;
     *key = (struct weir_bytes){0};
     if (!field.data)
         return 0;
-    uint16_t fields = 0;
-    for (uint16_t i = 0; i < request->field_count; i++)
-        fields += request->fields[i].name.size == 15 &&
-                  !strncasecmp(request->fields[i].name.data, "idempotency-key", 15);
     long size = weir_idempotency_key_parse(field, call->http->idempotency_key);
-    if (size > 0 && fields == 1) {
+    if (size > 0 && !repeated) {
         *key = (struct weir_bytes){call->http->idempotency_key, (size_t)size};
         return 0;
     }
     snprintf(reason->text, sizeof reason->text, "Idempotency-Key: %s",
-             fields > 1 ? "repeated header" : "must be 1 to 255 visible characters");
+             repeated ? "repeated header" : "must be 1 to 255 visible characters");
     return WEIR_ERR_SYNTAX;
 }
 

@@ -12,15 +12,8 @@
 #include "server/net/secret.h"
 #include "wire/http/forwarded.h"
 
-bool weir_http_method_is(const struct weir_http_call *call, const char *method)
+bool weir_http_refuse_method(struct weir_http_call *call, const char *first, const char *second)
 {
-    return weir_bytes_are(call->request->method, method);
-}
-
-bool weir_http_allow(struct weir_http_call *call, const char *first, const char *second)
-{
-    if (weir_http_method_is(call, first) || (second && weir_http_method_is(call, second)))
-        return true;
     char fields[64];
     snprintf(fields, sizeof fields, "Allow: %s%s%s\r\n", first, second ? ", " : "",
              second ? second : "");
@@ -143,12 +136,13 @@ static bool content_is_json(const struct weir_http1_request *request)
 {
     static const char suffix[] = "+json";
     const size_t suffix_size = sizeof suffix - 1;
-    struct weir_bytes field = weir_http1_field(request, "content-type");
-    if (!field.data)
+    static const char json[] = "application/json";
+    struct weir_bytes field = request->content_type;
+    if (!field.data ||
+        (field.size == sizeof json - 1 && memcmp(field.data, json, sizeof json - 1) == 0))
         return true;
     struct weir_bytes type = media_type(field);
-    return type_is(type, "application/json") ||
-           type_is(type, "application/x-www-form-urlencoded") ||
+    return type_is(type, json) || type_is(type, "application/x-www-form-urlencoded") ||
            (type.size > suffix_size && memchr(type.data, '/', type.size - suffix_size) &&
             !strncasecmp(type.data + type.size - suffix_size, suffix, suffix_size));
 }

@@ -3,14 +3,26 @@
 #ifndef WEIR_SERVER_HTTP_REQUEST_H
 #define WEIR_SERVER_HTTP_REQUEST_H
 
+#include "core/bytes.h"
 #include "rules/source.h"
 #include "server/http/http.h"
 
-bool weir_http_method_is(const struct weir_http_call *call, const char *method);
+static inline bool weir_http_method_is(const struct weir_http_call *call, const char *method)
+{
+    return weir_bytes_are(call->request->method, method);
+}
+
+/* Answers 405, with the methods that are allowed (`second` may be NULL). Returns false. */
+bool weir_http_refuse_method(struct weir_http_call *call, const char *first, const char *second);
 
 /* Answers 405 unless the method is one of up to two (`second` may be NULL). Returns whether it may
  * go on. */
-bool weir_http_allow(struct weir_http_call *call, const char *first, const char *second);
+static inline bool weir_http_allow(struct weir_http_call *call, const char *first,
+                                   const char *second)
+{
+    return weir_http_method_is(call, first) || (second && weir_http_method_is(call, second)) ||
+           weir_http_refuse_method(call, first, second);
+}
 
 /* Walks the parameters of a query: "a=1&b=2". False at the end. Values are as sent. */
 bool weir_http_next_parameter(struct weir_bytes *query, struct weir_bytes *name,

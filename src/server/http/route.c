@@ -29,8 +29,10 @@ static bool part_matches(const char *braces, struct weir_bytes rest, struct weir
 static bool route_matches(const struct weir_http_route *route, struct weir_http_call *call)
 {
     struct weir_bytes path = call->request->path;
-    size_t size = strcspn(route->path, "{");
-    if (path.size < size || memcmp(path.data, route->path, size))
+    size_t size = 0;
+    while (size < path.size && route->path[size] == path.data[size] && path.data[size] != '{')
+        size++;
+    if (route->path[size] != '\0' && route->path[size] != '{')
         return false;
     struct weir_bytes tail = {path.data + size, path.size - size};
     if (route->path[size])

@@ -116,11 +116,21 @@ static long head_scan(struct weir_http1_parser *parser, char *data, size_t size,
     return 0;
 }
 
-/* Compares with a lower-case name of the same size. */
+/* Compares with a lower-case name of the same size, of letters, digits and "-:/": without controls,
+ * which a head has not, only a letter becomes one of these by the bit of lower case. */
 static bool name_equals(const char *name, const char *lower, size_t size)
 {
+    const uint64_t lower_case = UINT64_C(0x2020202020202020);
+    uint64_t words[4];
+    if (size >= 8 && size <= 16) {
+        memcpy(&words[0], name, 8);
+        memcpy(&words[1], lower, 8);
+        memcpy(&words[2], name + size - 8, 8);
+        memcpy(&words[3], lower + size - 8, 8);
+        return (words[0] | lower_case) == words[1] && (words[2] | lower_case) == words[3];
+    }
     size_t i = 0;
-    while (i < size && weir_http_fold(name[i]) == lower[i])
+    while (i < size && (name[i] | 0x20) == lower[i])
         i++;
     return i == size;
 }
@@ -257,7 +267,7 @@ static bool field_is(const struct weir_http1_field *field, const char *lower)
     return name_equals(field->name.data, lower, field->name.size);
 }
 
-/* Reads the fields that decide how the request is framed. */
+/* Reads the fields that decide how the request is framed, and notes those that are asked for. */
 static long field_note(struct weir_http1_parser *parser, struct weir_http1_request *request,
                        const struct weir_http1_field *field, struct head_facts *facts)
 {
@@ -283,8 +293,19 @@ static long field_note(struct weir_http1_parser *parser, struct weir_http1_reque
         if (field_is(field, "connection"))
             connection_read(value, facts);
         return 0;
+    case 12:
+        if (!request->content_type.data && field_is(field, "content-type"))
+            request->content_type = value;
+        return 0;
     case 14:
         return field_is(field, "content-length") ? length_read(parser, value, facts) : 0;
+    case 15:
+        if (field_is(field, "idempotency-key")) {
+            request->idempotency_key_repeated = request->idempotency_key.data != NULL;
+            if (!request->idempotency_key_repeated)
+                request->idempotency_key = value;
+        }
+        return 0;
     case 17:
         if (field_is(field, "transfer-encoding")) {
             if (facts->coding)
@@ -345,7 +366,8 @@ static long head_parse(struct weir_http1_parser *parser, const char *data,
     struct head_facts facts = {0};
     size_t at = parser->first_end + 2;
 
-    request->expect_continue = false;
+    request->expect_continue = request->idempotency_key_repeated = false;
+    request->content_type = request->idempotency_key = (struct weir_bytes){0};
     request->body = (struct weir_bytes){data + parser->head_size, 0};
     request->field_count = (uint16_t)(parser->lines - 1);
     long err = request_line_parse(parser, data + parser->start, parser->first_end - parser->start,
@@ -377,8 +399,9 @@ static void bytes_rebase(struct weir_bytes *bytes, const struct weir_http1_parse
 static void request_rebase(struct weir_http1_parser *parser, const char *data,
                            struct weir_http1_request *request)
 {
-    struct weir_bytes *const parts[] = {&request->method, &request->target, &request->path,
-                                        &request->query,  &request->host,   &request->body};
+    struct weir_bytes *const parts[] = {
+        &request->method, &request->target, &request->path,         &request->query,
+        &request->host,   &request->body,   &request->content_type, &request->idempotency_key};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         bytes_rebase(parts[i], parser, data);
     for (uint16_t i = 0; i < request->field_count; i++) {

@@ -36,7 +36,11 @@ struct weir_http1_request {
     struct weir_bytes path, query;    /* of the target; query.data == NULL when there is no '?' */
     struct weir_bytes host;           /* from an absolute-form target, else the Host field */
     struct weir_bytes body;           /* joined; size 0 when there is none */
-    uint8_t minor;                    /* HTTP/1.minor */
+    /* Fields that handlers ask for, noted while the head is read: the first of each; data == NULL:
+     * absent. */
+    struct weir_bytes content_type, idempotency_key;
+    bool idempotency_key_repeated;
+    uint8_t minor; /* HTTP/1.minor */
     bool keep_alive, expect_continue;
     uint16_t field_count;
     struct weir_http1_field fields[WEIR_HTTP1_FIELDS_MAX];

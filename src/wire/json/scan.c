@@ -8,6 +8,10 @@
 #include "core/text/hex.h"
 #include "core/text/utf8.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #define NS_PER_S UINT64_C(1000000000)
 #define NS_DECIMALS 9
 #define NAME_SHOWN 32           /* bytes of a name that a message repeats */
@@ -135,13 +139,40 @@ static bool is_plain(char c)
     return (signed char)c >= 0x20 && c != '"' && c != '\\';
 }
 
+/* The first byte of [at, end) that is not plain, or `end`. */
+static char *plain_end(char *at, char *end, const char *text)
+{
+#ifdef __SSE2__
+    const __m128i space = _mm_set1_epi8(0x20), quote = _mm_set1_epi8('"'),
+                  backslash = _mm_set1_epi8('\\');
+    while (at < end && end - text >= 16) {
+        ptrdiff_t back = end - at < 16 ? 16 - (end - at) : 0; /* the text's last 16 bytes */
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(at - back));
+        __m128i other = _mm_cmplt_epi8(bytes, space); /* signed: those above 0x7f are below 0 */
+        other = _mm_or_si128(
+            other, _mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash)));
+        unsigned mask = (unsigned)_mm_movemask_epi8(other) >> back;
+        if (mask != 0)
+            return at + __builtin_ctz(mask);
+        at += 16 - back;
+    }
+#endif
+    while (at < end && is_plain(*at))
+        at++;
+    return at;
+}
+
 int json_scan_string(struct json_scan *scan, struct weir_bytes *value)
 {
     if (json_scan_peek(scan) != '"')
         return syntax(scan, scan->at, "not a string");
     char *at = scan->at + 1, *start = at;
-    while (at < scan->end && is_plain(*at))
-        at++;
+    at = plain_end(at, scan->end, scan->text);
+    if (at < scan->end && *at == '"') { /* as nearly all are */
+        *value = (struct weir_bytes){start, (size_t)(at - start)};
+        scan->at = at + 1;
+        return 0;
+    }
     char *out = at;
     while (at < scan->end && *at != '"') {
         if (is_plain(*at)) {

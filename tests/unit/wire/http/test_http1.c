@@ -263,4 +263,45 @@ TEST("heads have limits in fields and bytes")
     free(text);
 }
 
+TEST("fields that handlers ask for are noted: the first of each")
+{
+    struct parsed parsed;
+    static const char none[] = "GET / HTTP/1.1\r\nHost: a\r\nContent-Typ3: x\r\n\r\n";
+    static const char some[] = "POST / HTTP/1.1\r\nHost: a\r\nCONTENT-type: text/plain\r\n"
+                               "idempotency-KEY: \"k\"\r\nContent-Type: b\r\n\r\n";
+    static const char both[] = "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\n"
+                               "Content-Type:\r\nIdempotency-Key: l\r\n\r\n";
+    parse_whole(&parsed, some, sizeof some - 1);
+    assert_int_equal(parsed.taken, (long)sizeof some - 1);
+    assert_bytes(parsed.request.content_type, "text/plain");
+    assert_bytes(parsed.request.idempotency_key, "\"k\"");
+    assert_false(parsed.request.idempotency_key_repeated);
+    parse_whole(&parsed, both, sizeof both - 1);
+    assert_non_null(parsed.request.content_type.data);
+    assert_int_equal(parsed.request.content_type.size, 0);
+    assert_bytes(parsed.request.idempotency_key, "k");
+    assert_true(parsed.request.idempotency_key_repeated);
+    parse_whole(&parsed, none, sizeof none - 1);
+    assert_null(parsed.request.content_type.data);
+    assert_null(parsed.request.idempotency_key.data);
+    assert_false(parsed.request.idempotency_key_repeated);
+}
+
+TEST("noted fields move with the buffer while the body comes")
+{
+    static const char text[] = "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: b/c\r\n"
+                               "Idempotency-Key: k\r\nContent-Length: 2\r\n\r\nxy";
+    char first[sizeof text], second[sizeof text];
+    struct weir_http1_parser parser = {0};
+    struct weir_http1_request request;
+    memcpy(first, text, sizeof text - 1);
+    memcpy(second, text, sizeof text - 1);
+    assert_int_equal(weir_http1_parse(&parser, first, sizeof text - 3, &request), 0);
+    memset(first, 'z', sizeof first);
+    assert_int_equal(weir_http1_parse(&parser, second, sizeof text - 1, &request),
+                     (long)sizeof text - 1);
+    assert_bytes(request.content_type, "b/c");
+    assert_bytes(request.idempotency_key, "k");
+}
+
 RUN_TESTS_WITH(room_open, room_close)

@@ -289,6 +289,36 @@ static size_t random_string(uint64_t *random, char *plain, char *json)
     return length;
 }
 
+/* Strings are looked through by sixteens, also where fewer are left of the text. */
+TEST("a byte of a string counts wherever it stands")
+{
+    static const char control[] = "a control character in a string",
+                      utf8[] = "invalid UTF-8 in a string";
+    char text[64], message[96];
+    for (size_t size = 1; size <= 40; size++) {
+        for (size_t at = 0; at < size; at++) {
+            size_t length = (size_t)sprintf(text, "{\"path\":\"%*s\"}", (int)size, "");
+            char *byte = text + 9 + at;
+            *byte = '\x1f';
+            snprintf(message, sizeof message, "path: %s, at byte %zu", control, 9 + at);
+            assert_error_bytes(text, length, WEIR_ERR_SYNTAX, message);
+            *byte = '\x80';
+            snprintf(message, sizeof message, "path: %s, at byte %zu", utf8, 9 + at);
+            assert_error_bytes(text, length, WEIR_ERR_SYNTAX, message);
+            *byte = '\x7f';
+            assert_one(text);
+            assert_int_equal(check.path.size, size);
+            assert_int_equal(check.path.data[at], 0x7f);
+            if (at + 1 == size)
+                continue;
+            memcpy(byte, "\\n", 2);
+            assert_one(text);
+            assert_int_equal(check.path.size, size - 1);
+            assert_int_equal(check.path.data[at], '\n');
+        }
+    }
+}
+
 TEST("random checks read back and their prefixes are refused")
 {
     uint64_t random = 5;
