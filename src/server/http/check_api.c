@@ -160,7 +160,8 @@ static void single_write(struct weir_slot *slot, struct weir_output *output)
 
 static void check_single(struct weir_http_call *call)
 {
-    struct weir_reason reason = {{0}};
+    struct weir_reason reason;
+    reason.text[0] = '\0';
     struct weir_decision *decision = NULL;
     int err = key_field_apply(call, &reason);
     if (err == 0)
@@ -176,7 +177,8 @@ void weir_check_handle(struct weir_http_call *call)
 {
     if (!weir_http_json_post(call))
         return;
-    struct weir_reason reason = {{0}};
+    struct weir_reason reason;
+    reason.text[0] = '\0';
     struct weir_check_cursor cursor;
     struct weir_bytes body = call->request->body;
     weir_check_cursor_init(&cursor, (char *)(uintptr_t)body.data, body.size);
@@ -210,7 +212,8 @@ void weir_release_handle(struct weir_http_call *call)
 {
     if (!weir_http_json_post(call))
         return;
-    struct weir_reason reason = {{0}};
+    struct weir_reason reason;
+    reason.text[0] = '\0';
     struct weir_release_json release;
     struct weir_bytes body = call->request->body;
     int err = weir_release_json_parse((char *)(uintptr_t)body.data, body.size, &release, &reason);

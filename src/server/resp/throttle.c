@@ -163,7 +163,8 @@ static void crab_write(struct weir_slot *slot, struct weir_output *output)
 void weir_resp_cl_throttle(struct weir_resp_call *call)
 {
     const struct weir_limit *limit;
-    struct weir_reason reason = {{0}};
+    struct weir_reason reason;
+    reason.text[0] = '\0';
     int64_t n[4] = {0, 0, 0, 1}; /* max_burst, count, period, quantity */
     if (call->count < 5 || call->count > 6) {
         weir_resp_error(call, CELL "Usage: cl.throttle <key> <max_burst> <count per period> "
@@ -197,7 +198,8 @@ void weir_resp_throttle(struct weir_resp_call *call)
 {
     static const char *const names[] = {"max_burst", "count_per_period", "period", "quantity"};
     const struct weir_limit *limit;
-    struct weir_reason reason = {{0}};
+    struct weir_reason reason;
+    reason.text[0] = '\0';
     int64_t n[4] = {0, 0, 0, 1};
     if (call->count < 5 || call->count > 6) {
         weir_resp_wrong_arity(call);
@@ -272,7 +274,8 @@ static bool gcra_read(struct weir_resp_call *call, int64_t n[3], uint64_t *windo
 void weir_resp_gcra(struct weir_resp_call *call)
 {
     const struct weir_limit *limit;
-    struct weir_reason reason = {{0}};
+    struct weir_reason reason;
+    reason.text[0] = '\0';
     uint64_t window_ns;
     int64_t n[3];
     if (!gcra_read(call, n, &window_ns))
