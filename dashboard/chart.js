@@ -131,7 +131,8 @@ export class Chart {
         nodes.push(svg("path", { class: `area ${part.kind}`, d: area.join("") }));
         upper.forEach((value, i) => { base[i] = value; });
       }
-      nodes.push(svg("path", { class: `line ${part.kind}`, d: known.map((run) => `M${run.map((i) => point(upper, i)).join("L")}`).join("") }));
+      // A point that stands alone is a dot.
+      nodes.push(svg("path", { class: `line ${part.kind}`, d: known.map((run) => `M${run.map((i) => point(upper, i)).join("L")}${run.length === 1 ? "h0.1" : ""}`).join("") }));
     });
     for (const part of [0, 0.5, 1]) {
       const second = this.data.from + Math.round((total - 1) * part) * this.data.step;

@@ -301,6 +301,6 @@ export class Overview {
     setRows(this.denied.body, denied.map((key) => ({
       id: `${key.limit}\n${key.key}`, left: [0, 1],
       cells: [keyLink(key), limitLink(key.limit, key), count(key.denied), percent(key.denied, snapshot.denied_sum)],
-    })), "Nothing was denied in the last minute.", 4);
+    })), snapshot.denied_sum > 0 ? `${count(snapshot.denied_sum)} denials of the last minute, of so many keys that none stands out.` : "Nothing was denied in the last minute.", 4);
   }
 }

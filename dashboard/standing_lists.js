@@ -17,6 +17,12 @@ function shortNames(files) {
   return new Map(files.map((file) => [file, counts.get(last(file)) > 1 ? file : last(file)]));
 }
 
+// "line 2: not a network" of "/etc/weir/networks.txt:2: not a network": the row says which file.
+function withoutPath({ file, error }) {
+  if (!error.startsWith(`${file}:`)) return error;
+  return error.slice(file.length + 1).replace(/^(\d+): /, "line $1: ").trim();
+}
+
 export class StandingLists {
   constructor(signal) {
     this.signal = signal;
@@ -59,7 +65,7 @@ export class StandingLists {
       id: `${place}`, left: [0, 1, 2, 4, 5],
       cells: [this.fileName(list.file), `${list.kind} ${list.level}`, list.reason || "–",
         list.without_room > 0 ? h("span", { class: "bad" }, `${count(list.entries)}, ${count(list.without_room)} of them without room`) : count(list.entries),
-        dateTime(list.read_ms / 1000), list.error ? h("span", { class: "bad" }, list.error) : "none"],
+        dateTime(list.read_ms / 1000), list.error ? h("span", { class: "bad", title: list.error }, withoutPath(list)) : "none"],
     })), "The rules name no list files: `lists` of `standing` does.", FILES);
   }
 

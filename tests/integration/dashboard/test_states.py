@@ -126,6 +126,13 @@ def test_seconds_that_a_page_missed_are_a_gap_until_the_server_tells(tmp_path, b
             return [path, chart.drawing.getAttribute('aria-label')];
         })""")
         assert drawn[0].count("M") == 2 and ",0" not in drawn[0] and "a unknown at" in drawn[1]
+        alone = page.run("""return import('/dashboard/chart.js').then(({ Chart }) => {
+            const chart = new Chart('test', [{ field: 'a', name: 'a', kind: 'good' }]);
+            document.getElementById('main').append(chart.element);
+            chart.set({ from: 100, step: 1, values: { a: [null, null, 5, null] } });
+            return chart.drawing.querySelector('.line.good').getTotalLength();
+        })""")
+        assert alone > 0, "a point that stands alone is seen"
 
 
 def test_each_reload_is_a_mark(tmp_path, browser):
