@@ -2,6 +2,7 @@
 /* see breaker.h */
 #include "base/breaker.h"
 
+#include "base/backoff.h"
 #include "base/random.h"
 
 static void breaker_pause(struct weir_breaker *breaker, uint64_t now_ns)
@@ -84,8 +85,6 @@ void weir_breaker_probed(struct weir_breaker *breaker, uint64_t now_ns, bool ans
         breaker_close(breaker);
         return;
     }
-    breaker->pause_ns *= 2;
-    if (breaker->pause_ns > WEIR_BREAKER_PAUSE_MAX_NS)
-        breaker->pause_ns = WEIR_BREAKER_PAUSE_MAX_NS;
+    breaker->pause_ns = weir_backoff_longer(breaker->pause_ns, WEIR_BREAKER_PAUSE_MAX_NS);
     breaker_pause(breaker, now_ns);
 }

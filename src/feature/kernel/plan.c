@@ -14,6 +14,7 @@
 #include <weir/error.h>
 #include <weir/limit.h>
 
+#include "base/backoff.h"
 #include "core/text/siphash.h"
 
 #define INDEX_SIZE (2 * WEIR_PLAN_MAX)
@@ -473,9 +474,9 @@ void weir_plan_done(struct weir_plan *plan, uint64_t now_ns, int result)
     if (result != 0) {
         plan->stats.failures++;
         weir_plan_lost(plan);
-        plan->retry_ns = plan->retry_ns == 0                           ? WEIR_PLAN_RETRY_NS
-                         : plan->retry_ns < WEIR_PLAN_RETRY_MAX_NS / 2 ? 2 * plan->retry_ns
-                                                                       : WEIR_PLAN_RETRY_MAX_NS;
+        plan->retry_ns = plan->retry_ns == 0
+                             ? WEIR_PLAN_RETRY_NS
+                             : weir_backoff_longer(plan->retry_ns, WEIR_PLAN_RETRY_MAX_NS);
         plan->not_before_ns = now_ns + plan->retry_ns;
         return;
     }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "core/text/nat64.h"
 #include <time.h>
 
@@ -251,10 +252,8 @@ static void lose_helper(struct weir_kernel_service *service, uint64_t now_ns)
     bool lived = service->worked;
 
     forget_connection(service);
-    service->start_wait_ns = lived ? START_NS
-                             : service->start_wait_ns < START_MAX_NS / 2
-                                 ? 2 * service->start_wait_ns
-                                 : START_MAX_NS;
+    service->start_wait_ns =
+        lived ? START_NS : weir_backoff_longer(service->start_wait_ns, START_MAX_NS);
     service->start_at_ns = lived ? now_ns : now_ns + service->start_wait_ns;
     if (!lived && service->start_wait_ns > 16 * START_NS)
         log_failure(service, "weir-kernel ends at once: it needs CAP_NET_ADMIN, and a kernel with "

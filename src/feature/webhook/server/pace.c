@@ -2,6 +2,7 @@
 /* see pace.h */
 #include "feature/webhook/server/pace.h"
 
+#include "base/backoff.h"
 #include "base/random.h"
 
 enum weir_webhook_verdict weir_webhook_judge(long status)
@@ -18,16 +19,13 @@ enum weir_webhook_verdict weir_webhook_judge(long status)
 void weir_webhook_pace_note(struct weir_webhook_pace *pace, enum weir_webhook_verdict verdict,
                             uint64_t now_ms, uint64_t retry_after_s)
 {
-    uint64_t wait_ms = WEIR_WEBHOOK_WAIT_MS;
     if (verdict != WEIR_WEBHOOK_AGAIN) {
         pace->failures = 0;
         pace->next_ms = now_ms;
         return;
     }
-    for (uint32_t i = 0; i < pace->failures && wait_ms < WEIR_WEBHOOK_WAIT_MAX_MS; i++)
-        wait_ms *= 2;
-    if (wait_ms > WEIR_WEBHOOK_WAIT_MAX_MS)
-        wait_ms = WEIR_WEBHOOK_WAIT_MAX_MS;
+    uint64_t wait_ms =
+        weir_backoff_after(pace->failures, WEIR_WEBHOOK_WAIT_MS, WEIR_WEBHOOK_WAIT_MAX_MS);
     wait_ms -= weir_random_up_to(&pace->random, wait_ms / 2);
     uint64_t retry_after_ms = retry_after_s < WEIR_WEBHOOK_RETRY_AFTER_MAX_MS / 1000
                                   ? retry_after_s * 1000

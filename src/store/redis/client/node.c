@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "store/redis/client/client_state.h"
 #include "wire/resp/write.h"
 
@@ -65,9 +66,7 @@ static void node_pause(struct redis_node *node)
     if (node->attempts == 0) {
         pause = redis_client_jitter(node->client, 0, SPREAD_MS);
     } else {
-        uint32_t doublings = node->attempts < 8 ? node->attempts : 8;
-        uint64_t most = (uint64_t)BACKOFF_FIRST_MS << doublings;
-        most = most < BACKOFF_MAX_MS ? most : BACKOFF_MAX_MS;
+        uint64_t most = weir_backoff_after(node->attempts, BACKOFF_FIRST_MS, BACKOFF_MAX_MS);
         pause = redis_client_jitter(node->client, most / 2, most);
         pause = pause > since + PAUSE_MIN_MS ? pause - since : PAUSE_MIN_MS;
     }
