@@ -161,9 +161,34 @@ static bool is_word(const char *word, const char *text, size_t size)
     return strlen(word) == size && memcmp(word, text, size) == 0;
 }
 
-int weir_rate_parse(struct weir_rate *rate, const char *text, size_t size,
-                    struct weir_reason *reason)
+/* ".67" behind the digits of N: multiplies what comes by *times, a power of ten. Returns the bytes
+ * read (0: no decimals), or WEIR_ERR_RANGE. */
+static int decimals_parse(struct weir_rate *rate, const char *text, size_t size, uint64_t *times)
 {
+    size_t at = 1, last = 0;
+    *times = 1;
+    if (size < 2 || text[0] != '.' || text[1] < '0' || text[1] > '9')
+        return 0;
+    uint64_t whole = rate->count;
+    for (; at < size && text[at] >= '0' && text[at] <= '9'; at++)
+        if (text[at] != '0')
+            last = at; /* zeros at the end say nothing */
+    for (size_t i = 1; i <= last; i++) {
+        uint64_t digit = (uint64_t)(text[i] - '0');
+        if (rate->count > (UINT64_MAX - digit) / 10 || *times > UINT64_MAX / 10)
+            return WEIR_ERR_RANGE;
+        rate->count = rate->count * 10 + digit;
+        *times *= 10;
+    }
+    if (last > 0)
+        rate->whole = whole + 1; /* it is below 2^64 / 10 */
+    return (int)at;
+}
+
+static int rate_parse(struct weir_rate *rate, const char *text, size_t size, bool decimal,
+                      struct weir_reason *reason)
+{
+    uint64_t times = 1;
     memset(rate, 0, sizeof(*rate));
     if (is_word("unlimited", text, size) || is_word("plan", text, size)) {
         rate->kind = *text == 'u' ? WEIR_RATE_UNLIMITED : WEIR_RATE_PLAN;
@@ -171,8 +196,12 @@ int weir_rate_parse(struct weir_rate *rate, const char *text, size_t size,
     }
     struct weir_bytes whole = {text, size};
     int digits = weir_digits_parse(&rate->count, text, size);
-    if (digits < 0)
+    int more = digits > 0 && decimal
+                   ? decimals_parse(rate, text + digits, size - (size_t)digits, &times)
+                   : 0;
+    if (digits < 0 || more < 0)
         return too_large(text, size, reason);
+    digits += more;
     if (digits == 0 || (size_t)digits == size || text[digits] != '/') {
         return malformed(text, size,
                          "rate; allowed are `N/unit` as in `100/min`, `unlimited`, `plan`", reason);
@@ -182,11 +211,25 @@ int weir_rate_parse(struct weir_rate *rate, const char *text, size_t size,
     const char *space = memchr(unit, ' ', left);
     size_t unit_size = space ? (size_t)(space - unit) : left;
     int err = unit_parse(&rate->window_ns, unit, unit_size, true, &whole, reason);
+    if (err == 0 && __builtin_mul_overflow(rate->window_ns, times, &rate->window_ns))
+        return too_large(text, size, reason);
     if (err == 0 && space) {
         struct weir_bytes rest = {space, left - unit_size};
         err = burst_parse(rate, &rest, &whole, reason);
     }
     return err;
+}
+
+int weir_rate_parse(struct weir_rate *rate, const char *text, size_t size,
+                    struct weir_reason *reason)
+{
+    return rate_parse(rate, text, size, false, reason);
+}
+
+int weir_rate_parse_decimal(struct weir_rate *rate, const char *text, size_t size,
+                            struct weir_reason *reason)
+{
+    return rate_parse(rate, text, size, true, reason);
 }
 
 int weir_duration_parse(uint64_t *duration_ns, const char *text, size_t size,
@@ -298,7 +341,7 @@ int rules_numbers_parse(uint8_t algorithm, struct weir_bytes text, struct weir_r
         return parse_leases(text, rate, reason);
     if (algorithm == WEIR_QUOTA)
         return parse_quota(text, rate, unit, reason);
-    return weir_rate_parse(rate, text.data, text.size, reason);
+    return weir_rate_parse_decimal(rate, text.data, text.size, reason);
 }
 
 int rules_rollover_parse(struct weir_bytes text, uint64_t most, struct rules_rollover *rollover,
@@ -324,6 +367,23 @@ uint64_t rules_rollover_of(const struct rules_rollover *rollover, uint64_t count
     return rollover->number < count ? rollover->number : count;
 }
 
+/* The time of a rate's window in the largest unit that divides it: "100s". */
+static void window_text(char text[32], uint64_t window_ns)
+{
+    static const struct {
+        const char *name;
+        uint64_t ns;
+    } wholes[] = {{"d", DAY_NS},
+                  {"h", UINT64_C(3600) * 1000000000},
+                  {"min", UINT64_C(60) * 1000000000},
+                  {"s", UINT64_C(1000000000)},
+                  {"ms", UINT64_C(1000000)}};
+    size_t i = 0;
+    while (window_ns % wholes[i].ns != 0) /* units are milliseconds or longer */
+        i++;
+    snprintf(text, 32, "%llu%s", (unsigned long long)(window_ns / wholes[i].ns), wholes[i].name);
+}
+
 int rules_numbers_use(const struct weir_rate *rate, struct weir_limit_spec *spec,
                       struct weir_reason *reason)
 {
@@ -331,6 +391,15 @@ int rules_numbers_use(const struct weir_rate *rate, struct weir_limit_spec *spec
     if (spec->algorithm == WEIR_CONCURRENCY)
         return 0;
     spec->window_ns = rate->window_ns;
+    if (rate->whole > 0 && !bucket_is(spec->algorithm)) {
+        char window[32];
+        window_text(window, rate->window_ns);
+        snprintf(reason->text, sizeof(reason->text),
+                 "a rate with decimals needs a bucket (token_bucket, gcra, leaky_bucket); "
+                 "%s counts whole requests: write `%llu/%s`",
+                 weir_algorithm_name(spec->algorithm), (unsigned long long)rate->count, window);
+        return WEIR_ERR_RANGE;
+    }
     if (rate->burst > 0 && !bucket_is(spec->algorithm)) {
         snprintf(reason->text, sizeof(reason->text),
                  "a burst needs a bucket (token_bucket, gcra, leaky_bucket); %s has none",
@@ -339,6 +408,8 @@ int rules_numbers_use(const struct weir_rate *rate, struct weir_limit_spec *spec
     }
     if (rate->burst > 0)
         spec->burst = rate->burst;
+    else if (rate->whole > 0 && spec->burst == 0)
+        spec->burst = rate->whole;
     if (rate->count == 0 && spec->burst > 0) {
         snprintf(reason->text, sizeof(reason->text),
                  "a rate of 0 denies everything: remove the burst");

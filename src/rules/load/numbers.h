@@ -3,6 +3,7 @@
  * rounded.
  *
  *   rate      N/unit | N/Kunit, each optionally " burst B" | unlimited | plan      100/min burst 20
+ *             of a bucket N may have decimals                                      1.67/s
  *   duration  Kunit                                                                30s
  *   size      K, or K and KiB, MiB, GiB, TiB (powers of 1024)                      64MiB
  *   unit      ms s sec min h hour d day w week
@@ -28,12 +29,19 @@ struct weir_rate {
     uint64_t count;     /* N, 0 included */
     uint64_t window_ns; /* K units, at least 1 ns */
     uint64_t burst;     /* B; 0 when not given */
+    uint64_t whole;     /* of a decimal rate, N/unit rounded up: its burst where none is given; the
+                           count and the window are those of the whole numbers ("1.67/s": 167 in
+                           100 s), which only buckets can take for it; 0: no decimal rate */
 };
 
 /* Errors: WEIR_ERR_SYNTAX, or WEIR_ERR_RANGE for a number that no 64 bits hold; `reason` quotes the
  * text and says what is allowed. */
 int weir_rate_parse(struct weir_rate *rate, const char *text, size_t size,
                     struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* The same, and decimals of N: "1.67/s", "0.08/s". */
+int weir_rate_parse_decimal(struct weir_rate *rate, const char *text, size_t size,
+                            struct weir_reason *reason) __attribute__((warn_unused_result));
 int weir_duration_parse(uint64_t *duration_ns, const char *text, size_t size,
                         struct weir_reason *reason) __attribute__((warn_unused_result));
 int weir_size_parse(uint64_t *bytes, const char *text, size_t size, struct weir_reason *reason)

@@ -168,7 +168,7 @@ static void put_rates(struct text *text)
 {
     const char *name;
     uint64_t unit_ns;
-    put(text, "unlimited|plan|[0-9]+/[0-9]*(");
+    put(text, "unlimited|plan|[0-9]+([.][0-9]+)?/[0-9]*(");
     for (uint32_t i = 0; (name = rules_time_unit(i, &unit_ns)); i++)
         put(text, "%s%s", i > 0 ? "|" : "", name);
     put(text, ")( +burst +[0-9]+)?");

@@ -123,9 +123,9 @@ static int parse_rate(const struct reading *reading, struct weir_rate *rate)
     uint64_t count;
     int digits = weir_digits_parse(&count, text.data, text.size);
     *reading->field = WEIR_LIMIT_RATE;
-    if (digits == WEIR_ERR_RANGE ||
-        (digits > 0 && (size_t)digits < text.size && text.data[digits] == '/'))
-        return weir_rate_parse(rate, text.data, text.size, reading->reason);
+    if (digits == WEIR_ERR_RANGE || (digits > 0 && (size_t)digits < text.size &&
+                                     (text.data[digits] == '/' || text.data[digits] == '.')))
+        return weir_rate_parse_decimal(rate, text.data, text.size, reading->reason);
     snprintf(reading->reason->text, sizeof reading->reason->text,
              "%.120s is not a rate; write N/unit, as in 100/min or 5/10s",
              rules_quote(&quote, text.data, text.size));

@@ -70,7 +70,8 @@ static const struct test_problem_case rates[] = {
      "2:28: `-1/s` is not a rate; allowed are `N/unit` as in `100/min`, `unlimited`, `plan`\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1.5/s}\n",
-     "2:28: `1.5/s` is not a rate; allowed are `N/unit` as in `100/min`, `unlimited`, `plan`\n"},
+     "2:28: a rate with decimals needs a bucket (token_bucket, gcra, leaky_bucket); "
+     "sliding_window counts whole requests: write `15/10s`\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: {a: 1/s}}\n",
      "2:28: `rate` must be a text, not a mapping\n"},

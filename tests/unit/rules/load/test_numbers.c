@@ -62,6 +62,65 @@ TEST("a burst may follow")
     expect_rate("100/2min  burst   1", 100, 120 * S, 1);
 }
 
+static void expect_decimal(const char *text, uint64_t count, uint64_t window_ns, uint64_t whole)
+{
+    struct weir_rate rate;
+    struct weir_reason reason;
+    assert_int_equal(weir_rate_parse_decimal(&rate, text, strlen(text), &reason), 0);
+    assert_int_equal(rate.count, count);
+    assert_int_equal(rate.window_ns, window_ns);
+    assert_int_equal(rate.whole, whole);
+}
+
+TEST("decimals are exact")
+{
+    expect_decimal("1.67/s", 167, 100 * S, 2);
+    expect_decimal("0.08/s", 8, 100 * S, 1);
+    expect_decimal("0.5/2min", 5, 1200 * S, 1);
+    expect_decimal("1.50/s", 15, 10 * S, 2);
+    expect_decimal("3.00/s", 3, S, 0);
+    expect_decimal("3/s", 3, S, 0);
+    expect_decimal("0.0/s", 0, S, 0);
+    expect_decimal("1.000000001/ms", 1000000001, 1000000 * S, 2);
+}
+
+TEST("decimals are those of a number, and no others")
+{
+    static const char *const texts[] = {"1./s", ".5/s",   "1.5.5/s", "1,5/s",
+                                        "1.5",  "1. 5/s", "1.-5/s"};
+    static const char *const large[] = {"1844674407370955161.6/s", "1.12345678901/d",
+                                        "0.00000000000000000001/s"};
+    struct weir_rate rate;
+    struct weir_reason reason;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        assert_int_equal(weir_rate_parse_decimal(&rate, texts[i], strlen(texts[i]), &reason),
+                         WEIR_ERR_SYNTAX);
+    for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++)
+        assert_int_equal(weir_rate_parse_decimal(&rate, large[i], strlen(large[i]), &reason),
+                         WEIR_ERR_RANGE);
+    assert_int_equal(weir_rate_parse(&rate, "1.5/s", 5, &reason), WEIR_ERR_SYNTAX);
+}
+
+TEST("a decimal rate is a bucket's, whose burst is the rate rounded up")
+{
+    struct weir_limit_spec spec = {.algorithm = WEIR_GCRA};
+    struct weir_rate rate;
+    struct weir_reason reason;
+    assert_int_equal(weir_rate_parse_decimal(&rate, "1.67/s", 6, &reason), 0);
+    assert_int_equal(rules_numbers_use(&rate, &spec, &reason), 0);
+    assert_int_equal(spec.rate, 167);
+    assert_int_equal(spec.window_ns, 100 * S);
+    assert_int_equal(spec.burst, 2);
+    spec = (struct weir_limit_spec){.algorithm = WEIR_TOKEN_BUCKET, .burst = 7};
+    assert_int_equal(rules_numbers_use(&rate, &spec, &reason), 0);
+    assert_int_equal(spec.burst, 7);
+    spec = (struct weir_limit_spec){.algorithm = WEIR_SLIDING_WINDOW};
+    assert_int_equal(rules_numbers_use(&rate, &spec, &reason), WEIR_ERR_RANGE);
+    assert_string_equal(reason.text,
+                        "a rate with decimals needs a bucket (token_bucket, gcra, leaky_bucket); "
+                        "sliding_window counts whole requests: write `167/100s`");
+}
+
 TEST("the words are rates")
 {
     struct weir_rate rate;
