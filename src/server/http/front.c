@@ -11,6 +11,7 @@
 #include "core/bytes.h"
 #include "core/text/hex.h"
 #include "feature/challenge/server/front.h"
+#include "feature/challenge/server/grant.h"
 #include "feature/envoy/server/daemon.h"
 #include "feature/envoy/server/http.h"
 #include "feature/envoy/server/shared.h"
@@ -42,6 +43,7 @@ static const struct weir_http_route check_routes[] = {
     {"/v1/reserve", "reserve", NULL, NULL, weir_reserve_handle, 0},
     {"/v1/settle", "settle", NULL, NULL, weir_settle_handle, 0},
     {"/v1/report", "report", NULL, NULL, weir_report_handle, 0},
+    {"/v1/challenge/grant", "challenge_grant", NULL, NULL, weir_challenge_grant_handle, 0},
     {"/json", "json", NULL, NULL, weir_envoy_json_handle, 0},
     {"/healthcheck", "healthcheck", NULL, NULL, weir_envoy_healthcheck_handle, WEIR_ROUTE_PUBLIC},
 };

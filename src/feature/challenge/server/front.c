@@ -11,6 +11,7 @@
 #include "feature/challenge/puzzle.h"
 #include "feature/challenge/return_path.h"
 #include "feature/challenge/server/difficulty.h"
+#include "feature/challenge/server/grant.h"
 #include "rules/counted.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
@@ -219,17 +220,16 @@ static void prepare(struct prepared *prepared, const struct weir_http_call *call
     const struct weir_address bound = bound_to(call, client);
     const bool page = prepared->person.page;
     uint64_t life_s = settings->life_ns / NS_PER_S;
+    struct weir_challenge_cookie cookie;
     char token[WEIR_CHALLENGE_TOKEN_SIZE];
     weir_challenge_token_make(settings->keys, &bound, difficulty, now_s(call) + life_s, token);
     prepared->client = *client;
     prepared->to = page ? to.size : 0;
     prepared->fields =
         (size_t)snprintf(prepared->text, PREPARED_TEXT,
-                         WEIR_PERSON_FIELDS
-                         "Set-Cookie: %.*s=%.*s; Path=/; Max-Age=%llu; HttpOnly; %sSameSite=Lax\r\n"
-                         "%s%.*s%s",
-                         (int)settings->cookie.size, settings->cookie.data, (int)sizeof token,
-                         token, (unsigned long long)life_s, settings->secure ? "Secure; " : "",
+                         WEIR_PERSON_FIELDS "Set-Cookie: %s\r\n"
+                                            "%s%.*s%s",
+                         weir_challenge_cookie_text(&cookie, settings, token),
                          page ? "Location: " : "", (int)prepared->to, to.data, page ? "\r\n" : "");
     prepared->body = 0;
     if (!page)
