@@ -8,7 +8,8 @@ enum { FRACTION_BITS = 16 };
 
 void weir_aimd_init(struct weir_aimd *aimd, const struct weir_aimd_spec *spec)
 {
-    *aimd = (struct weir_aimd){.limit_q16 = (uint64_t)spec->max << FRACTION_BITS};
+    uint64_t initial = spec->initial > 0 ? spec->initial : spec->max;
+    *aimd = (struct weir_aimd){.limit_q16 = initial << FRACTION_BITS};
 }
 
 uint32_t weir_aimd_limit(const struct weir_aimd *aimd)
@@ -28,8 +29,9 @@ static void decrease(struct weir_aimd *aimd, const struct weir_aimd_spec *spec, 
 static void increase(struct weir_aimd *aimd, const struct weir_aimd_spec *spec)
 {
     uint64_t most = (uint64_t)spec->max << FRACTION_BITS;
+    uint64_t step = (uint64_t)spec->increase << FRACTION_BITS; /* of a success, or of a round */
     uint64_t higher =
-        aimd->limit_q16 + ((uint64_t)spec->increase << (2 * FRACTION_BITS)) / aimd->limit_q16;
+        aimd->limit_q16 + (spec->per_success ? step : (step << FRACTION_BITS) / aimd->limit_q16);
 
     aimd->limit_q16 = higher < most ? higher : most;
 }

@@ -4,7 +4,9 @@
  * Source: Chiu, Jain, "Analysis of the Increase and Decrease Algorithms for Congestion Avoidance in
  * Computer Networks" (1989); as in TCP (RFC 5681), the limit reacts once a round trip:
  *
- *   - after `limit` successes, the limit has grown by `increase` (rounding: up to 1 % less);
+ *   - after `limit` successes, the limit has grown by `increase` (rounding: up to 1 % less); with
+ *     `per_success` each success adds it, as many guides have it: a round trip then multiplies the
+ *     limit by 1 + `increase`, and it is soon back where it failed;
  *   - a failure multiplies it by `decrease_percent` / 100, unless the request began before the last
  *     decrease: then the failure says nothing about the lower limit.
  *
@@ -31,6 +33,8 @@ struct weir_aimd_spec {
     uint32_t increase;        /* a round trip: 1..WEIR_AIMD_MAX */
     uint8_t decrease_percent; /* what is left after a failure: 1..99 */
     uint8_t failing_percent;  /* of callers, beyond which a failure counts: 0..99 */
+    bool per_success;         /* `increase` is what a success adds */
+    uint32_t initial;         /* min..max; 0: max */
 };
 
 struct weir_aimd {
@@ -38,7 +42,8 @@ struct weir_aimd {
     uint64_t decreased_ns; /* when it last decreased; 0: never */
 };
 
-/* A controller begins at `max`: a limit that nothing has proved wrong is not lowered. */
+/* A controller begins at `initial`; without it at `max`: a limit that nothing has proved wrong is
+ * not lowered. */
 void weir_aimd_init(struct weir_aimd *aimd, const struct weir_aimd_spec *spec);
 
 /* Takes one result. Results may come in any order of time. */

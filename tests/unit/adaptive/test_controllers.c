@@ -17,7 +17,7 @@
 #define MS UINT64_C(1000000)
 #define S (1000 * MS)
 
-static const struct weir_aimd_spec aimd_spec = {20, 2000, 1, 90, 5};
+static const struct weir_aimd_spec aimd_spec = {20, 2000, 1, 90, 5, false, 0};
 static const struct weir_gradient2_spec gradient_spec = {4, 200};
 
 static struct weir_result result(uint64_t now_ns, uint64_t latency_ns, uint32_t in_flight,
@@ -78,6 +78,35 @@ TEST("aimd recovers by one a round trip")
             aimd_take(&aimd, result(++now_ns, MS, limit, false));
     }
     assert_in_range(weir_aimd_limit(&aimd), 1978, 2000);
+}
+
+TEST("aimd begins where it is configured to")
+{
+    const struct weir_aimd_spec spec = {10, 1000, 1, 50, 5, false, 100};
+    struct weir_aimd aimd;
+
+    weir_aimd_init(&aimd, &spec);
+    assert_int_equal(weir_aimd_limit(&aimd), 100);
+}
+
+/* The numbers of most guides: +1 a success, half after a failure. */
+TEST("aimd may grow by each success")
+{
+    const struct weir_aimd_spec spec = {10, 1000, 1, 50, 5, true, 100};
+    struct weir_result good = result(S, MS, WEIR_IN_FLIGHT_UNKNOWN, false);
+    struct weir_result bad = result(2 * S, MS, WEIR_IN_FLIGHT_UNKNOWN, true);
+    struct weir_aimd aimd;
+
+    weir_aimd_init(&aimd, &spec);
+    for (uint32_t i = 1; i <= 100; i++) {
+        weir_aimd_update(&aimd, &spec, &good);
+        assert_int_equal(weir_aimd_limit(&aimd), 100 + i);
+    }
+    weir_aimd_update(&aimd, &spec, &bad);
+    assert_int_equal(weir_aimd_limit(&aimd), 100);
+    for (uint32_t i = 0; i < 2000; i++)
+        weir_aimd_update(&aimd, &spec, &good);
+    assert_int_equal(weir_aimd_limit(&aimd), 1000);
 }
 
 TEST("aimd does not grow while it is not used")
@@ -302,7 +331,7 @@ TEST("nothing that is reported leaves the bounds")
  * while its number is in use. */
 TEST("aimd survives a minute without a backend")
 {
-    static const struct weir_aimd_spec spec = {10, 100, 1, 90, 5};
+    static const struct weir_aimd_spec spec = {10, 100, 1, 90, 5, false, 0};
     struct weir_aimd aimd;
     uint64_t now_ns = 100 * S, died_ns;
 

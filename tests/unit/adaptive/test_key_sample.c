@@ -360,8 +360,8 @@ TEST_WITH(setup, teardown, "what has ended is read while others add")
 
 TEST_WITH(setup, teardown, "a failure counts where enough callers fail")
 {
-    const struct weir_aimd_spec spec = {1, 100, 1, 90, 5};
-    const struct weir_aimd_spec any = {1, 100, 1, 90, 0};
+    const struct weir_aimd_spec spec = {1, 100, 1, 90, 5, false, 0};
+    const struct weir_aimd_spec any = {1, 100, 1, 90, 0, false, 0};
 
     assert_true(weir_aimd_heeds(&spec, 0, 0));
     assert_true(weir_aimd_heeds(&spec, WEIR_KEY_LEAST - 1, 0));

@@ -216,7 +216,17 @@ static const struct rules_keyword health_keywords[] = {
     [ON] = {"on", RULES_TEXT, .many = RULES_SEVERAL, .otherwise = "5xx",
             .doc = "what counts as a failure: statuses and a latency, `[5xx, timeout 5s]`"},
 };
-enum { ALGORITHM, MIN, MAX, INCREASE_FIELD, DECREASE_FIELD, CALLERS_FIELD, FAILURES };
+enum {
+    ALGORITHM,
+    MIN,
+    MAX,
+    INITIAL,
+    INCREASE_FIELD,
+    INCREASE_PER,
+    DECREASE_FIELD,
+    CALLERS_FIELD,
+    FAILURES
+};
 
 static const struct rules_keyword controller_keywords[] = {
     [ALGORITHM] = {"algorithm", RULES_CHOICE, RULES_WORDS("aimd", "gradient2"),
@@ -225,8 +235,13 @@ static const struct rules_keyword controller_keywords[] = {
              .doc = "less than this is never admitted"},
     [MAX] = {"max", RULES_NUMBER, RULES_RANGE(1, WEIR_AIMD_MAX), .flags = RULES_REQUIRED,
              .doc = "the limit while nothing is wrong"},
+    [INITIAL] = {"initial", RULES_NUMBER, RULES_RANGE(1, WEIR_AIMD_MAX), .absent = "`max`",
+                 .doc = "of `aimd`: where it begins, `min` to `max`"},
     [INCREASE_FIELD] = {"increase", RULES_NUMBER, RULES_RANGE(1, WEIR_AIMD_MAX), .otherwise = "1",
-                        .doc = "of `aimd`: what a good second adds"},
+                        .doc = "of `aimd`: what a round trip without failures adds"},
+    [INCREASE_PER] = {"increase_per", RULES_CHOICE, RULES_WORDS("round", "success"),
+                      .otherwise = "round",
+                      .doc = "of `aimd`: `success`: each success adds `increase`"},
     [DECREASE_FIELD] = {"decrease", RULES_PERCENT, RULES_RANGE(1, 99), .example = DECREASE,
                         .otherwise = "90%", .doc = "of `aimd`: what a bad one leaves"},
     [CALLERS_FIELD] = {"failing_callers", RULES_PERCENT, RULES_RANGE(0, 99),
@@ -301,6 +316,19 @@ static bool read_range(struct rules_loader *loader, const struct rules_node *nod
     return true;
 }
 
+/* `initial`, of a range; 0: not given, or wrong. */
+static uint32_t read_initial(struct rules_loader *loader, const struct rules_node *node,
+                             const uint32_t range[2])
+{
+    uint64_t initial = 0;
+    if (!node || !rules_keyword_number(loader, &controller_keywords[INITIAL], node, &initial))
+        return 0;
+    if (initial < range[0] || initial > range[1])
+        rules_problem(loader, node, "`initial` must be from `min` to `max`, %u to %u", range[0],
+                      range[1]);
+    return (uint32_t)initial;
+}
+
 static void load_controller(struct rules_loader *loader, const struct rules_node *node,
                             struct weir_adaptive *adaptive)
 {
@@ -319,7 +347,7 @@ static void load_controller(struct rules_loader *loader, const struct rules_node
     if (algorithm == 1) {
         adaptive->kind = WEIR_ADAPTIVE_GRADIENT2;
         adaptive->gradient2 = (struct weir_gradient2_spec){range[0], range[1]};
-        for (int i = INCREASE_FIELD; i <= FAILURES; i++)
+        for (int i = INITIAL; i <= FAILURES; i++)
             if (fields[i].value)
                 rules_problem(loader, fields[i].key, "`%s` goes with `algorithm: aimd`",
                               fields[i].name);
@@ -333,9 +361,19 @@ static void load_controller(struct rules_loader *loader, const struct rules_node
     if (fields[CALLERS_FIELD].value)
         (void)rules_keyword_number(loader, &controller_keywords[CALLERS_FIELD],
                                    fields[CALLERS_FIELD].value, &callers);
+    int per = fields[INCREASE_PER].value
+                  ? rules_read_choice(loader, fields[INCREASE_PER].value, "increase_per",
+                                      controller_keywords[INCREASE_PER].words, 2)
+                  : 0;
     adaptive->kind = WEIR_ADAPTIVE_AIMD;
-    adaptive->aimd = (struct weir_aimd_spec){range[0], range[1], (uint32_t)increase,
-                                             (uint8_t)decrease, (uint8_t)callers};
+    adaptive->aimd =
+        (struct weir_aimd_spec){.min = range[0],
+                                .max = range[1],
+                                .increase = (uint32_t)increase,
+                                .decrease_percent = (uint8_t)decrease,
+                                .failing_percent = (uint8_t)callers,
+                                .per_success = per == 1,
+                                .initial = read_initial(loader, fields[INITIAL].value, range)};
 }
 
 /* --- The section, and a limit's `adaptive` ---------------------------------------------------- */

@@ -134,6 +134,12 @@ TEST("mistakes are named with their places")
         {"adaptive: { a: { algorithm: gradient2, max: 4, increase: 1, on: 5xx } }\nlimits: []\n",
          "1:48: `increase` goes with `algorithm: aimd`\n"
          "1:61: `on` goes with `algorithm: aimd`\n"},
+        {"adaptive: { a: { algorithm: aimd, min: 2, max: 4, initial: 5 } }\nlimits: []\n",
+         "1:60: `initial` must be from `min` to `max`, 2 to 4\n"},
+        {"adaptive: { a: { algorithm: aimd, max: 4, increase_per: minute } }\nlimits: []\n",
+         "1:57: `increase_per` must be one of round, success, not `minute`\n"},
+        {"adaptive: { a: { algorithm: gradient2, max: 4, initial: 2 } }\nlimits: []\n",
+         "1:48: `initial` goes with `algorithm: aimd`\n"},
         {"adaptive: { a: { algorithm: aimd, max: 4, on: [6xx, timeout 1, timeout 1us] } }\n"
          "limits: []\n",
          "1:48: `on` takes statuses: `404`, or `5xx` for a class\n"
