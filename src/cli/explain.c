@@ -3,42 +3,26 @@
 #include "cli/explain.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/durations.h"
-#include "cli/explain/given.h"
-#include "cli/explain/home.h"
+#include "cli/explain/names.h"
 #include "cli/options.h"
-#include "cli/replay/report.h"
-#include "cli/replay/request.h"
 #include "cli/rules_file.h"
 #include "cli/times.h"
 #include "core/bytes.h"
-#include "core/text/hex.h"
 #include "core/text/reason.h"
-#include "engine/effect/warning.h"
 #include "engine/engine.h"
-#include "feature/identity/rules/caller.h"
-#include "feature/identity/rules/identify.h"
-#include "feature/penalties/cli/explain.h"
 #include "feature/standing/cli/standing_map.h"
-#include "feature/standing/rules/match.h"
-#include "rules/actions/reject.h"
-#include "rules/actions/steps.h"
-#include "rules/match/explain.h"
-#include "rules/match/path.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/limits.h"
+#include "server/explain/caller.h"
+#include "server/explain/limits.h"
 #include "table/table.h"
 #include "wire/json/check.h"
-
-/* A key's text is cut here. */
-#define KEY_TEXT_MAX 400
 
 struct explain_options {
     const char *config;
@@ -49,16 +33,6 @@ struct explain_options {
     bool names, exit_code, utc;
 };
 
-/* Keys of one request that a server would look up. */
-#define LOOKED_UP_MAX 16
-
-/* A directory that knows no caller and remembers the keys asked for: nothing is looked up here. */
-struct looked_up {
-    struct weir_directory base; /* first */
-    uint32_t count;
-    uint8_t digests[LOOKED_UP_MAX][WEIR_DIGEST_BYTES];
-};
-
 struct explain {
     const struct explain_options *options;
     struct weir_rules *rules;
@@ -66,17 +40,7 @@ struct explain {
     struct weir_table *table;
     struct weir_store *store;
     struct weir_engine *engine;
-    struct weir_decision *decision; /* the peek */
-    struct looked_up looked_up;
-    struct replay_request request;
-    struct weir_scratch scratch;
-    struct weir_rules_query query;
-    uint64_t now_ns;
-    struct weir_check checks[WEIR_CHECKS_MAX];
-    struct weir_identity identity;
-    struct weir_caller_standing caller;    /* with `standing` */
-    struct weir_caller_score score;        /* where the rules keep one and do not refuse */
-    struct weir_explanation *explanations; /* one for each limit */
+    struct weir_explained *explained;
     bool decided, denied;
 };
 
@@ -133,26 +97,12 @@ static uint64_t table_clock(void *context)
     return weir_table_time(context, weir_clock_boot_ns());
 }
 
-static int look_up(struct weir_directory *directory, const struct weir_rules *rules,
-                   const uint8_t digest[WEIR_DIGEST_BYTES], struct weir_caller *caller)
-{
-    struct looked_up *looked_up = (struct looked_up *)directory;
-    uint32_t i = 0;
-    while (i < looked_up->count && memcmp(looked_up->digests[i], digest, WEIR_DIGEST_BYTES) != 0)
-        i++;
-    if (i == looked_up->count && i < LOOKED_UP_MAX)
-        memcpy(looked_up->digests[looked_up->count++], digest, WEIR_DIGEST_BYTES);
-    return 0;
-}
-
 /* NULL: the rules keep no callers in Redis. */
-static struct weir_directory *open_directory(struct explain *explain)
+static struct weir_directory *directory_of(struct explain *explain)
 {
-    static const struct weir_directory_ops ops = {.find = look_up}; /* it is never PENDING */
-    if (!weir_rules_settings(explain->rules)->identities.redis.url)
-        return NULL;
-    explain->looked_up.base.ops = &ops;
-    return &explain->looked_up.base;
+    return weir_rules_settings(explain->rules)->identities.redis.url
+               ? &explain->explained->looked_up.base
+               : NULL;
 }
 
 static int open_engine(struct explain *explain)
@@ -164,10 +114,10 @@ static int open_engine(struct explain *explain)
     if (error == 0) {
         struct weir_engine_options options = {.store = explain->store,
                                               .rules = explain->rules,
-                                              .directory = open_directory(explain),
+                                              .directory = directory_of(explain),
                                               .standing = explain->standing,
                                               .secret = weir_table_secret(explain->table),
-                                              .decisions = 2, /* and a candidate */
+                                              .decisions = 1 + WEIR_CHECKS_MAX, /* and candidates */
                                               .done = take_decision,
                                               .done_context = explain,
                                               .clock = table_clock,
@@ -178,407 +128,85 @@ static int open_engine(struct explain *explain)
     return error < 0 ? fail(explain->options->state, error, &none) : 0;
 }
 
-/* Explains the matching, and peeks at the states. Returns the number of checks or -1. */
-static int evaluate(struct explain *explain)
+/* Has the engine decide without charging. */
+static void peek(struct explain *explain, struct weir_decision *decision, uint64_t now_ns)
+{
+    decision->op = WEIR_OP_PEEK;
+    weir_engine_queue(explain->engine, decision);
+    weir_engine_run(explain->engine, now_ns);
+}
+
+static int peek_request(struct explain *explain)
 {
     struct weir_reason reason = {{0}};
-    struct weir_moment moment;
-    struct weir_directory *directory =
-        explain->looked_up.base.ops ? &explain->looked_up.base : NULL;
-    explain->now_ns = weir_table_time(explain->table, weir_clock_boot_ns());
-    weir_rules_moment(explain->rules, explain->now_ns, &moment);
-    explain->query = (struct weir_rules_query){.rules = explain->rules,
-                                               .request = &explain->request.request,
-                                               .secret = weir_table_secret(explain->table),
-                                               .scratch = &explain->scratch,
-                                               .now_ns = explain->now_ns,
-                                               .resting = moment.resting,
-                                               .directory = directory,
-                                               .map = explain->standing,
-                                               .standing = &explain->caller,
-                                               .refuses = true,
-                                               .score = &explain->score,
-                                               .identity = &explain->identity,
-                                               .reason = &reason};
-    int count = weir_rules_explain(&explain->query, explain->checks, explain->explanations);
-    if (count < 0)
-        return fail("request", count, &reason);
-    explain->decision = weir_engine_take(explain->engine);
-    if (!explain->decision)
+    struct weir_decision *decision = weir_engine_take(explain->engine);
+    if (!decision)
         return fail(NULL, WEIR_ERR_MEMORY, &reason);
-    int error = weir_engine_apply_rules(explain->engine, explain->decision,
-                                        &explain->request.request, &reason);
+    int error =
+        weir_engine_apply_rules(explain->engine, decision, &explain->explained->request, &reason);
     if (error < 0)
         return fail("request", error, &reason);
-    explain->decision->op = WEIR_OP_PEEK;
-    weir_engine_queue(explain->engine, explain->decision);
-    weir_engine_run(explain->engine, weir_table_time(explain->table, weir_clock_boot_ns()));
+    peek(explain, decision, weir_table_time(explain->table, weir_clock_boot_ns()));
     if (!explain->decided)
         return fail(NULL, WEIR_ERR_STORE, &reason);
-    if (explain->decision->error == 0)
-        return count;
+    explain->explained->decision = decision;
+    if (decision->error == 0)
+        return 0;
     snprintf(reason.text, sizeof reason.text,
              "a process that shares the file is stopped and keeps this request's state locked: let "
              "it go on (SIGCONT) or end it");
-    return fail(explain->options->state, explain->decision->error, &reason);
+    return fail(explain->options->state, decision->error, &reason);
 }
 
-static void print_identity(const char *name, struct weir_bytes value)
+static int match(struct explain *explain)
 {
-    if (!value.data)
-        return;
-    printf("%s ", name);
-    cli_print_text(stdout, value.data, value.size, KEY_TEXT_MAX);
-    putchar('\n');
+    struct weir_reason reason = {{0}};
+    const struct weir_explained_with with = {
+        .secret = weir_table_secret(explain->table),
+        .map = explain->standing,
+        .now_ns = weir_table_time(explain->table, weir_clock_boot_ns()),
+    };
+    int count = weir_explained_match(explain->explained, &with, &reason);
+    return count < 0 ? fail("request", count, &reason) : count;
 }
 
-/* Nothing of the token itself is printed. */
-static void print_token(const struct explain *explain)
+static void peek_candidates(struct explain *explain, int count)
 {
-    const char *state =
-        weir_rules_token_state(explain->rules, &explain->request.request, explain->now_ns);
-    if (state && strcmp(state, "valid") == 0)
-        puts("token valid");
-    else if (state)
-        printf("token refused: %s\n", state);
-}
-
-static void print_wait(const char *what, uint64_t wait_ns)
-{
-    char text[CLI_DURATION_MAX];
-    if (wait_ns == WEIR_NEVER)
-        printf(", %s: never", what);
-    else if (wait_ns > 0)
-        printf(", %s %s", what, cli_duration_ns(text, wait_ns));
-}
-
-/* Where a limit's state is, and which of its key's attributes choose its place in a cluster. */
-static void print_store(const struct weir_rules *rules, uint32_t rule)
-{
-    struct weir_rule_info info;
-    weir_rules_info(rules, rule, &info);
-    if (!weir_rules_settings(rules)->store.redis.url)
-        return;
-    printf("\n    store  redis, %s", info.leased ? "leased" : "exact");
-    for (uint32_t i = 0; i < info.tag_count; i++)
-        printf("%s%s", i == 0 ? ", placed by " : ", ", info.tag[i]);
-}
-
-/* "10 in 1 s: ", of a limit that has several rates. */
-static void print_rate(const struct weir_limit_spec *spec)
-{
-    char window[CLI_DURATION_MAX];
-    printf("%" PRIu64 " in %s: ", spec->rate, cli_duration_exact(window, spec->window_ns));
-}
-
-/* What one rate of a limit says. */
-static void print_report(const struct weir_decision *decision, uint16_t i)
-{
-    struct weir_report report;
-    weir_decision_report(decision, i, &report);
-    printf("%" PRIu64 " of %" PRIu64 " remaining", report.remaining, report.limit);
-    print_wait("retry after", report.retry_after_ns);
-    print_wait("fresh after", report.reset_after_ns);
-    print_wait("delayed by", decision->outcomes[i].delay_ns);
-}
-
-/* What the limit whose checks are [i, end) warns at, and the highest threshold that is reached. */
-static void print_warnings(const struct weir_decision *decision, uint16_t i, uint16_t end)
-{
-    const struct weir_warn_at *at =
-        weir_rules_warn_at(weir_decision_rules(decision), decision->checks[i].rule);
-    struct weir_warn_use use;
-    uint8_t reached = weir_decision_warns(decision, i, end, at, &use);
-    for (uint8_t t = 0; t < at->count; t++)
-        printf("%s%u%%", t == 0 ? "    warns  at " : ", ", (unsigned)at->percent[t]);
-    if (reached > 0)
-        printf(": %" PRIu64 " of %" PRIu64 " used, %u%% reached", use.used, use.capacity,
-               (unsigned)at->percent[reached - 1]);
-    if (at->count > 0)
-        putchar('\n');
-}
-
-/* What the request may use of a limit, and which keywords say so. */
-static void print_scale(const struct explain *explain, uint32_t rule,
-                        const struct weir_check *check)
-{
-    const struct weir_explanation *explanation = &explain->explanations[rule];
-    const uint8_t *scales = explanation->scales;
-    const char *standing = weir_standing_level_name(explain->caller.entry.level);
-    const char *before = ": ";
-    bool any = false;
-    for (int cause = 0; cause < WEIR_SCALE_CAUSES; cause++)
-        any = any || scales[cause] != 0;
-    if (!any)
-        return;
-    printf("\n    scale  %u%%", check->scale > 0 ? (unsigned)check->scale : 100U);
-    if (scales[WEIR_SCALE_BY_PRIORITY] != 0) {
-        printf("%spriority %s %u%%", before, explanation->class,
-               (unsigned)scales[WEIR_SCALE_BY_PRIORITY]);
-        before = ", ";
-    }
-    if (scales[WEIR_SCALE_BY_ADAPTIVE] != 0) {
-        printf("%sadaptive %s (its scale: weir top)", before, explanation->controller);
-        before = ", ";
-    }
-    if (scales[WEIR_SCALE_BY_STANDING] != 0) {
-        printf("%sstanding %s %u%%", before, standing, (unsigned)scales[WEIR_SCALE_BY_STANDING]);
-        before = ", ";
-    }
-    if (scales[WEIR_SCALE_BY_CLASS] != 0) {
-        printf("%sclass %s %u%%", before, weir_class_name(explain->score.class),
-               (unsigned)scales[WEIR_SCALE_BY_CLASS]);
-        before = ", ";
-    }
-    if (scales[WEIR_SCALE_BY_CHALLENGE] != 0)
-        printf("%schallenge not passed %u%%", before, (unsigned)scales[WEIR_SCALE_BY_CHALLENGE]);
-}
-
-/* How a limit shapes its denials. */
-static void print_reject(const struct weir_rules *rules, uint32_t rule)
-{
-    const struct weir_reject *reject = weir_rules_reject(rules, rule);
-    char duration[CLI_DURATION_MAX];
-    if (!reject)
-        return;
-    printf("    reject %u", reject->status != 0 ? (unsigned)reject->status : 429U);
-    if (reject->tarpit_ns != 0)
-        printf(" after %s", cli_duration_exact(duration, reject->tarpit_ns));
-    if (reject->header_count > 0)
-        printf(", with %u header fields", (unsigned)reject->header_count);
-    if (reject->body.count > 0)
-        printf(", with a body of %s", reject->content_type);
-    putchar('\n');
-}
-
-/* What the limit of a check answers below 100 %. */
-static void print_steps(const struct weir_rules *rules, uint32_t rule)
-{
-    const struct weir_steps *steps = weir_rules_steps(rules, rule);
-    char duration[CLI_DURATION_MAX];
-    const char *before = "    steps  ";
-    for (uint8_t i = 0; steps && i < steps->count; i++, before = ", ") {
-        const struct weir_step *step = &steps->list[i];
-        printf("%s%s", before, weir_action_name(step->action));
-        if (step->delay_ns != 0)
-            printf(" by %s", cli_duration_exact(duration, step->delay_ns));
-        printf(" from %u%%", (unsigned)step->percent);
-    }
-    if (steps && steps->challenge != 0)
-        printf("%schallenge from %u%%", before, (unsigned)steps->challenge);
-    if (steps)
-        putchar('\n');
-}
-
-/* What a limit that applies says; its checks are [i, end). */
-static void print_check(const struct explain *explain, uint16_t i, uint16_t end)
-{
-    const struct weir_decision *decision = explain->decision;
-    const struct weir_check *check = &decision->checks[i];
-    bool allowed = true;
-    for (uint16_t rate = i; rate < end; rate++)
-        allowed = allowed && decision->outcomes[rate].verdict == WEIR_ALLOWED;
-    printf("    key    ");
-    cli_print_key(stdout, check->key.data, check->key.size, KEY_TEXT_MAX);
-    print_store(weir_decision_rules(decision), check->rule);
-    cli_explain_home(weir_decision_rules(decision), check);
-    print_scale(explain, check->rule, check);
-    printf("\n    cost   %" PRIu64 "\n    now    %s", check->cost, allowed ? "allows" : "denies");
-    if (!weir_check_has_state(check)) {
-        bool missing =
-            !check->limit; /* else its floor is nothing: see feature/region/rules/region.h */
-        puts(check->flags & WEIR_CHECK_UNLIMITED ? ": unlimited"
-             : missing ? ": an attribute of its key is missing (on_missing: deny)"
-                       : ": the floor is 0; a server asks the key's home");
-        return;
-    }
-    for (uint16_t rate = i; rate < end; rate++) {
-        fputs(rate == i ? ": " : "\n           ", stdout);
-        if (end - i > 1)
-            print_rate(&decision->checks[rate].limit->spec);
-        print_report(decision, rate);
-    }
-    if (check->flags & WEIR_CHECK_SHADOW)
-        printf(" (shadow: denies nobody)");
-    putchar('\n');
-    print_warnings(decision, i, end);
-    print_steps(weir_decision_rules(decision), check->rule);
-    print_reject(weir_decision_rules(decision), check->rule);
-}
-
-/* The check of a limit in the peek; UINT16_MAX: its pool decides instead. */
-static uint16_t find_check(const struct weir_decision *decision, uint32_t rule)
-{
-    for (uint16_t i = 0; i < weir_decision_limits(decision); i++)
-        if (decision->checks[i].rule == rule)
-            return i;
-    return UINT16_MAX;
-}
-
-/* What the candidate of a limit that applies says; `live` is the limit's first check. */
-static void print_candidate(const struct explain *explain, const struct weir_check *live)
-{
-    struct weir_decision *decision = weir_engine_take(explain->engine);
-    if (!decision || !weir_engine_apply_candidate(decision, explain->decision, live)) {
-        if (decision)
+    struct weir_explained *explained = explain->explained;
+    struct weir_decision *decision;
+    for (int i = 0; i < count && (decision = weir_engine_take(explain->engine)); i++) {
+        if (weir_engine_apply_candidate(decision, explained->decision, &explained->checks[i])) {
+            peek(explain, decision, explained->decision->now_ns);
+            explained->candidates[i] = decision;
+        } else {
             weir_engine_release(explain->engine, decision);
-        return;
-    }
-    decision->op = WEIR_OP_PEEK;
-    weir_engine_queue(explain->engine, decision);
-    weir_engine_run(explain->engine, explain->decision->now_ns);
-    printf("    candidate %s", decision->verdict == WEIR_ALLOWED ? "allows" : "denies");
-    for (uint16_t rate = 0; rate < decision->count; rate++) {
-        fputs(rate == 0 ? ": " : "\n           ", stdout);
-        print_rate(&decision->checks[rate].limit->spec);
-        print_report(decision, rate);
-    }
-    putchar('\n');
-    weir_engine_release(explain->engine, decision);
-}
-
-/* What a limit says: by itself, or as the pool of another. */
-static void print_limit(const struct explain *explain, uint32_t rule)
-{
-    const struct weir_decision *decision = explain->decision;
-    int16_t own = explain->explanations[rule].check;
-    uint16_t i = find_check(decision, rule);
-    struct weir_rule_info info;
-    weir_rules_info(explain->rules, rule, &info);
-    if (i != UINT16_MAX) {
-        if (own < 0)
-            puts("    lends  to a limit that denies");
-        print_check(explain, i, weir_decision_limit_end(decision, i));
-    } else if (own >= 0 && info.pool) {
-        const struct weir_check *check = &explain->checks[own];
-        printf("    key    ");
-        cli_print_key(stdout, check->key.data, check->key.size, KEY_TEXT_MAX);
-        printf("\n    cost   %" PRIu64 "\n    now    denies; its pool %s decides instead\n",
-               check->cost, info.pool);
-    }
-    if (own >= 0)
-        print_candidate(explain, &explain->checks[own]);
-}
-
-/* Where the caller's standing comes from, and when it ends. */
-static void print_standing(const struct explain *explain)
-{
-    const struct weir_standing_entry *entry = &explain->caller.entry;
-    if (!explain->standing || entry->level == WEIR_STANDING_GOOD)
-        return;
-    printf("standing %s, of ", weir_standing_level_name(entry->level));
-    cli_print_key(stdout, explain->caller.by.data, explain->caller.by.size, KEY_TEXT_MAX);
-    printf(", by %s", entry->origin == WEIR_STANDING_BY_LIST      ? "a list"
-                      : entry->origin == WEIR_STANDING_BY_PENALTY ? "a penalty"
-                                                                  : "an operator");
-    if (entry->until_ns != WEIR_NEVER)
-        print_wait("ends after", entry->until_ns - explain->now_ns);
-    if (entry->reason_size > 0) {
-        fputs(": ", stdout);
-        cli_print_text(stdout, entry->reason, entry->reason_size, KEY_TEXT_MAX);
-    }
-    putchar('\n');
-}
-
-/* The score, and what each signal that holds adds to it. */
-static void print_score(const struct explain *explain)
-{
-    const struct weir_score_info *info = weir_rules_score(explain->rules);
-    const struct weir_caller_score *score = &explain->score;
-    if (!info || (explain->standing && explain->caller.refused))
-        return;
-    printf("score %u, %s\n", (unsigned)score->score, weir_class_name(score->class));
-    for (uint8_t i = 0; i < info->signal_count; i++)
-        if ((score->held >> i & 1) != 0)
-            printf("    %-12.*s +%u\n", (int)info->signals[i].name.size, info->signals[i].name.data,
-                   (unsigned)info->signals[i].add);
-    if (info->behaviour)
-        puts(
-            "    (its earlier requests are not known here: `regular` and `same_route` never hold)");
-}
-
-/* The path as the rules see it, where that is another text than was given. */
-static void print_path(const struct explain *explain)
-{
-    struct weir_bytes raw = explain->request.request.values[WEIR_ATTR_PATH], path;
-    char room[WEIR_PATH_MAX];
-    if (!raw.data || weir_path_normalise(&path, raw, weir_rules_path_options(explain->rules), room,
-                                         sizeof room, NULL) < 0)
-        return;
-    if (path.size != raw.size || memcmp(path.data, raw.data, path.size) != 0)
-        print_identity("path", path);
-}
-
-/* What a server finds there may make all the rest different. */
-static void print_looked_up(const struct explain *explain)
-{
-    char text[2 * WEIR_DIGEST_BYTES + 1];
-    for (uint32_t i = 0; i < explain->looked_up.count; i++) {
-        *weir_hex_write(text, explain->looked_up.digests[i], WEIR_DIGEST_BYTES) = '\0';
-        printf("a server looks up its key in Redis, which explain does not: %s%s\n",
-               weir_rules_settings(explain->rules)->identities.prefix, text);
+        }
     }
 }
 
-/* What `steps` and `reject` make of the request. */
-static void print_action(const struct explain *explain)
+/* Explains the matching, and peeks at the states. */
+static int evaluate(struct explain *explain)
 {
-    static struct weir_answer answer; /* large for the stack */
-    char lease[WEIR_LEASE_TOKEN_MAX];
-    weir_engine_answer(explain->decision, &answer, lease);
-    if (answer.action == WEIR_ACTION_NONE)
-        return;
-    printf("action %s", weir_action_name(answer.action));
-    if (weir_action_holds(answer.action))
-        print_wait("by", answer.delay_ns);
-    putchar('\n');
+    if (peek_request(explain) < 0)
+        return -1;
+    int count = match(explain);
+    if (count < 0)
+        return -1;
+    peek_candidates(explain, count);
+    return 0;
 }
 
 static void print_answer(struct explain *explain)
 {
-    const struct weir_decision *decision = explain->decision;
-    cli_explain_given(explain->rules, &explain->options->check);
-    print_looked_up(explain);
-    print_path(explain);
-    print_identity("user", explain->identity.user);
-    print_identity("org ", explain->identity.org);
-    print_identity("plan", explain->identity.plan);
-    print_token(explain);
-    print_standing(explain);
-    print_score(explain);
-    for (uint32_t i = 0; i < weir_rules_count(explain->rules); i++) {
-        const struct weir_explanation *explanation = &explain->explanations[i];
-        struct weir_rule_info info;
-        weir_rules_info(explain->rules, i, &info);
-        char text[WEIR_EXPLANATION_TEXT_MAX];
-        weir_explanation_text(explain->rules, explanation, text);
-        printf("%s: %s\n", info.name, text);
-        print_limit(explain, i);
-    }
-    cli_explain_penalties(&explain->query, decision);
-    if (explain->standing && explain->caller.refused) {
-        const struct weir_standing_entry *entry = &explain->caller.entry;
-        bool ends = entry->level != WEIR_STANDING_REVOKED && entry->until_ns != WEIR_NEVER;
-        printf("The request is denied by the caller's standing");
-        print_wait("retry after", ends ? entry->until_ns - explain->now_ns : WEIR_NEVER);
-        puts(".");
-        explain->denied = true;
-        return;
-    }
-    explain->denied = decision->verdict != WEIR_ALLOWED;
-    print_action(explain);
-    uint64_t retry_ns = 0;
-    uint16_t blamed = weir_decision_blame(decision, &retry_ns);
-    if (decision->verdict == WEIR_ALLOWED || blamed == UINT16_MAX) {
-        puts(decision->verdict == WEIR_ALLOWED ? "The request is allowed."
-                                               : "The request is denied.");
-        return;
-    }
-    struct weir_rule_info info;
-    weir_rules_info(explain->rules, decision->checks[blamed].rule, &info);
-    printf("The request is denied by %s", info.name);
-    print_wait("retry after", retry_ns);
-    puts(".");
+    struct weir_explained *explained = explain->explained;
+    explained->to =
+        (struct weir_print){.out = stdout, .utf8 = weir_print_utf8(), .utc = explain->options->utc};
+    weir_explain_caller(explained);
+    for (uint32_t i = 0; i < weir_rules_count(explain->rules); i++)
+        weir_explain_limit(explained, i);
+    weir_explain_strikes(explained);
+    weir_explain_verdict(explained);
+    explain->denied = weir_explained_denied(explained);
 }
 
 static void close_explain(struct explain *explain)
@@ -590,8 +218,8 @@ static void close_explain(struct explain *explain)
     if (explain->table)
         weir_table_close(explain->table);
     weir_standing_close(explain->standing);
+    weir_explained_close(explain->explained);
     weir_rules_unref(explain->rules);
-    free(explain->explanations);
     free(explain);
 }
 
@@ -600,14 +228,10 @@ static int explain_request(struct explain *explain)
     struct weir_reason reason = {{0}};
     if (cli_load_rules(&explain->rules, explain->options->config) < 0)
         return -1;
-    explain->explanations =
-        calloc((size_t)weir_rules_count(explain->rules) + 1, sizeof *explain->explanations);
-    if (!explain->explanations)
-        return fail(NULL, WEIR_ERR_MEMORY, &reason);
     int error =
-        replay_request_fill(&explain->request, explain->rules, &explain->options->check, &reason);
+        weir_explained_open(&explain->explained, explain->rules, &explain->options->check, &reason);
     if (error < 0)
-        return fail("request", error, &reason);
+        return fail(error == WEIR_ERR_MEMORY ? NULL : "request", error, &reason);
     if (cli_standing_open(&explain->standing, explain->rules, true) < 0)
         return -1;
     if (open_table(explain) < 0 || open_engine(explain) < 0 || evaluate(explain) < 0)
@@ -756,7 +380,6 @@ int weir_command_explain(int argc, char **argv)
     options.check.cost = 1;
     if (cli_read_options(&syntax, argc, argv, &options, &status) < 0)
         return status;
-    cli_time_choose(options.utc);
     if (options.names) {
         cli_explain_names();
         return cli_finish(EXIT_SUCCESS);

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 #include "cli/admin_access.h"
-#include "cli/durations.h"
 #include "core/text/reason.h"
 #include "rules/match/key_values.h"
+#include "server/text/durations.h"
 
 struct grant_options {
     struct admin_access access;
@@ -82,12 +82,12 @@ static int run(const struct grant_options *options)
     struct granting granting = {.grant = &options->grant};
     const struct admin_granted *granted = &granting.granted;
     int status = admin_access_call(&options->access, give, &granting);
-    char ends[CLI_DURATION_MAX];
+    char ends[WEIR_DURATION_MAX];
     if (status != EXIT_SUCCESS)
         return status;
     if (options->grant.above) {
         printf("%s: %" PRIu64 " bought units are left; they end in %s\n", options->grant.limit,
-               granted->bought, cli_duration(ends, granted->ends_after_ms));
+               granted->bought, weir_duration(ends, granted->ends_after_ms));
         return cli_finish(EXIT_SUCCESS);
     }
     printf("%s: %" PRIu64 " of %" PRIu64 " remain%s\n", options->grant.limit, granted->remaining,

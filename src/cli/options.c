@@ -11,11 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "core/text/reason.h"
-#include "core/text/shown.h"
-#include "core/text/utf8.h"
 
 #define HELP_COLUMN 26
 #define SECONDS_MAX (366.0 * 86400)
@@ -109,43 +106,6 @@ bool cli_parse_size(const char *text, uint64_t *bytes)
         return true;
     }
     return false;
-}
-
-bool cli_utf8(void)
-{
-    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *value = getenv(names[i]), *dot = value ? strchr(value, '.') : NULL;
-        if (value && *value)
-            return !dot || !strncasecmp(dot, ".utf-8", 6) || !strncasecmp(dot, ".utf8", 5);
-    }
-    return true;
-}
-
-void cli_print_text(FILE *stream, const char *text, size_t size, size_t limit)
-{
-    size_t step = 1, at = 0;
-    bool utf8 = cli_utf8();
-    for (; at < size && at < limit; at += step) {
-        size_t character = weir_utf8_size(text + at, size - at);
-        bool plain =
-            character > 0 && (character == 1 || utf8) && weir_text_is_plain(text + at, character);
-        step = plain ? character : 1;
-        if (plain)
-            fwrite(text + at, 1, step, stream);
-        else
-            fprintf(stream, "\\x%02x", (unsigned char)text[at]);
-    }
-    if (at < size)
-        fputs("...", stream);
-}
-
-void cli_print_key(FILE *stream, const char *text, size_t size, size_t limit)
-{
-    if (size == 0)
-        fputs("[]", stream);
-    else
-        cli_print_text(stream, text, size, limit);
 }
 
 /* --- The table of options --------------------------------------------------------------------- */

@@ -102,15 +102,4 @@ bool cli_parse_count(const char *text, uint64_t max, uint64_t *count);
 /* A decimal number up to `max`, above 0 or, with `zero`, from 0 on. */
 bool cli_parse_number(const char *text, bool zero, double max, double *number);
 
-/* Whether the locale of the user has UTF-8; where it names no character set, it has. */
-bool cli_utf8(void);
-
-/* Prints bytes that came from outside, some `limit` of them at most (then "..."): characters of
- * UTF-8 as they are, and everything else, and what a terminal could take for a command, or what
- * hides other characters, as \xNN. */
-void cli_print_text(FILE *stream, const char *text, size_t size, size_t limit);
-
-/* The same for the text of a key; the one key of a limit with `key: []` is shown as "[]". */
-void cli_print_key(FILE *stream, const char *text, size_t size, size_t limit);
-
 #endif

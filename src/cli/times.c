@@ -11,38 +11,6 @@
 
 #define S UINT64_C(1000000000)
 
-static bool parts_of(time_t seconds, bool utc, struct tm *parts)
-{
-    return utc ? gmtime_r(&seconds, parts) != NULL : localtime_r(&seconds, parts) != NULL;
-}
-
-const char *cli_time_zone(char text[CLI_TIME_MAX], uint64_t time_ns, bool utc)
-{
-    struct tm parts;
-    if (utc || !parts_of((time_t)(time_ns / S), false, &parts)) {
-        snprintf(text, CLI_TIME_MAX, "Z");
-        return text;
-    }
-    long minutes = (parts.tm_gmtoff < 0 ? -parts.tm_gmtoff : parts.tm_gmtoff) / 60;
-    snprintf(text, CLI_TIME_MAX, "%c%02ld:%02ld", parts.tm_gmtoff < 0 ? '-' : '+',
-             minutes / 60 % 24, minutes % 60);
-    return text;
-}
-
-const char *cli_time(char text[CLI_TIME_MAX], uint64_t time_ns, bool utc)
-{
-    struct tm parts;
-    if (!parts_of((time_t)(time_ns / S), utc, &parts) ||
-        strftime(text, CLI_TIME_MAX - 8, "%Y-%m-%dT%H:%M:%S", &parts) == 0) {
-        snprintf(text, CLI_TIME_MAX, "?");
-        return text;
-    }
-    char zone[CLI_TIME_MAX];
-    size_t used = strlen(text);
-    snprintf(text + used, CLI_TIME_MAX - used, "%s", cli_time_zone(zone, time_ns, utc));
-    return text;
-}
-
 static bool chosen_utc;
 
 void cli_time_choose(bool utc)
@@ -50,9 +18,9 @@ void cli_time_choose(bool utc)
     chosen_utc = utc;
 }
 
-const char *cli_time_text(char text[CLI_TIME_MAX], uint64_t time_ns)
+const char *cli_time_text(char text[WEIR_MOMENT_MAX], uint64_t time_ns)
 {
-    return cli_time(text, time_ns, chosen_utc);
+    return weir_moment_text(text, time_ns, chosen_utc);
 }
 
 /* --- Reading ---------------------------------------------------------------------------------- */
@@ -161,8 +129,8 @@ static bool read_time_of_day(const char *text, uint64_t now_ns, uint64_t after_n
 {
     struct tm parts;
     uint64_t fraction_ns, base_ns = after_ns > 0 ? after_ns : now_ns;
-    if (!parts_of((time_t)(base_ns / S), utc, &parts) || !read_clock(&text, &parts, &fraction_ns) ||
-        *text != '\0')
+    if (!weir_moment_parts((time_t)(base_ns / S), utc, &parts) ||
+        !read_clock(&text, &parts, &fraction_ns) || *text != '\0')
         return false;
     time_t seconds = seconds_of(&parts, utc);
     if (after_ns > 0 && (uint64_t)seconds * S + fraction_ns < after_ns)

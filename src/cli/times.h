@@ -19,17 +19,12 @@
 
 #include <weir/error.h>
 
-#define CLI_TIME_MAX 40
+#include "server/text/moments.h"
 
-/* Writes a moment, to the second, with its NUL; returns `text`. */
-const char *cli_time(char text[CLI_TIME_MAX], uint64_t time_ns, bool utc);
 /* Whether cli_time_text prints in UTC: a command says so once, by its options. */
 void cli_time_choose(bool utc);
-/* As cli_time, in the zone that the command has chosen. */
-const char *cli_time_text(char text[CLI_TIME_MAX], uint64_t time_ns);
-/* The zone of a moment, "+01:00" or "Z". */
-const char *cli_time_zone(char text[CLI_TIME_MAX], uint64_t time_ns, bool utc);
-
+/* As weir_moment_text, in the zone that the command has chosen. */
+const char *cli_time_text(char text[WEIR_MOMENT_MAX], uint64_t time_ns);
 /* Reads a moment. A time of day is the newest one that is not after `now_ns`; with `after_ns` (0:
  * none) the first one after that. Errors: WEIR_ERR_SYNTAX, which `reason` explains. */
 int cli_time_read(const char *text, uint64_t now_ns, uint64_t after_ns, bool utc, uint64_t *time_ns,

@@ -194,6 +194,11 @@ void weir_engine_set_standing(struct weir_engine *engine, const struct weir_stan
     engine->standing = standing;
 }
 
+struct weir_directory *weir_engine_directory(const struct weir_engine *engine)
+{
+    return engine->directory;
+}
+
 void weir_engine_miss_standing(struct weir_engine *engine, bool missing)
 {
     engine->standing_missing = missing;

@@ -137,6 +137,9 @@ struct weir_rules *weir_engine_rules(const struct weir_engine *engine);
 struct weir_decision *weir_engine_take(struct weir_engine *engine);
 void weir_engine_release(struct weir_engine *engine, struct weir_decision *decision);
 
+/* The directory that it was opened with, while it has not closed; or NULL. The worker's own. */
+struct weir_directory *weir_engine_directory(const struct weir_engine *engine);
+
 /* Fills the checks of a decision from a request under the current rules. Where a directory has
  * to find out who is calling, the request is copied and the checks are filled later: what is done
  * to the decision from here on, up to weir_engine_queue, is then done to it when they are, and what

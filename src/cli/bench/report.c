@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/options.h"
+#include "server/text/print.h"
 
 /* Beyond it of a closed loop's time, the generator itself may be what is measured. */
 #define CLIENT_BUSY_SHARE 0.95
@@ -65,7 +66,7 @@ static void print_cpu(const char *who, uint64_t cpu_ns, const struct bench_summa
 static void print_plan(const struct bench_plan *plan, const struct bench_labels *labels)
 {
     printf("target      %s\ncommand     ", labels->target);
-    cli_print_text(stdout, labels->command, strlen(labels->command), TEXT_MAX);
+    weir_print_text(stdout, labels->command, strlen(labels->command), TEXT_MAX);
     printf("\nkeys        %" PRIu64 " %s\n", plan->keyspace.count, labels->distribution);
     printf("load        %" PRIu32 " connection%s, %" PRIu32 " thread%s, pipelining %" PRIu32 ", ",
            plan->connections, plan->connections == 1 ? "" : "s", plan->threads,

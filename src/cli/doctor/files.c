@@ -154,7 +154,7 @@ static void judge_secret(struct findings *findings, const char *what, const char
 }
 
 /* The end of a certificate's term, in the zone of all times. */
-static const char *end_text(const ASN1_TIME *end, char text[CLI_TIME_MAX])
+static const char *end_text(const ASN1_TIME *end, char text[WEIR_MOMENT_MAX])
 {
     struct tm parts;
     if (ASN1_TIME_to_tm(end, &parts) != 1)
@@ -173,7 +173,7 @@ static void judge_term(struct findings *findings, const char *what, const char *
     if (!certificate)
         return; /* weir_server_check says why */
     const ASN1_TIME *end = X509_get0_notAfter(certificate);
-    char text[CLI_TIME_MAX];
+    char text[WEIR_MOMENT_MAX];
     if (X509_cmp_time(end, &now) < 0)
         findings_add(findings, FINDING_ERROR, "certificate_expired",
                      "renew it; weir takes the new files by itself", "%s: %s expired at %s", what,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cli/options.h"
+#include "server/text/print.h"
 
 static const char *const level_names[] = {
     [FINDING_WARNING] = "warning",
@@ -44,7 +45,7 @@ bool findings_have(const struct findings *findings, const char *name)
 static void print_one(const struct finding *finding)
 {
     printf("%-7s  %s: ", level_names[finding->level], finding->name);
-    cli_print_text(stdout, finding->text, strlen(finding->text), FINDING_TEXT_MAX);
+    weir_print_text(stdout, finding->text, strlen(finding->text), FINDING_TEXT_MAX);
     printf("\n         fix: %s\n", finding->fix);
 }
 

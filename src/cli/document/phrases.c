@@ -5,12 +5,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cli/durations.h"
+#include "server/text/durations.h"
 
 #define S_NS UINT64_C(1000000000)
 #define DAY_NS (86400 * S_NS)
 
-static const char *period_of(char text[CLI_DURATION_MAX + 3], uint64_t window_ns)
+static const char *period_of(char text[WEIR_DURATION_MAX + 3], uint64_t window_ns)
 {
     static const struct {
         uint64_t ns;
@@ -24,8 +24,8 @@ static const char *period_of(char text[CLI_DURATION_MAX + 3], uint64_t window_ns
     for (size_t i = 0; i < sizeof periods / sizeof *periods; i++)
         if (periods[i].ns == window_ns)
             return periods[i].text;
-    char duration[CLI_DURATION_MAX];
-    snprintf(text, CLI_DURATION_MAX + 3, "in %s", cli_duration_exact(duration, window_ns));
+    char duration[WEIR_DURATION_MAX];
+    snprintf(text, WEIR_DURATION_MAX + 3, "in %s", weir_duration_exact(duration, window_ns));
     return text;
 }
 
@@ -41,7 +41,7 @@ static const char *calendar_of(uint64_t window_ns)
 const char *document_rate(char text[DOCUMENT_PHRASE_MAX], const struct weir_limit_spec *spec,
                           uint64_t cost)
 {
-    char period[CLI_DURATION_MAX + 3];
+    char period[WEIR_DURATION_MAX + 3];
     uint64_t calls = spec->rate / cost, burst = spec->burst / cost;
     const char *per = spec->algorithm == WEIR_QUOTA ? calendar_of(spec->window_ns)
                                                     : period_of(period, spec->window_ns);

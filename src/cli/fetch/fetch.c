@@ -14,12 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/durations.h"
 #include "cli/fetch/options.h"
 #include "cli/fetch/output.h"
 #include "cli/fetch/progress.h"
 #include "cli/fetch/urls.h"
 #include "cli/options.h"
+#include "server/text/durations.h"
+#include "server/text/print.h"
 
 #define S_NS UINT64_C(1000000000)
 #define REFRESH_NS 200000000L
@@ -181,7 +182,7 @@ static void print_failure(const struct one *one, const struct weir_client_answer
 {
     clear_progress(one->fetch);
     fputs("weir: ", stderr);
-    cli_print_text(stderr, one->url, strlen(one->url), 200);
+    weir_print_text(stderr, one->url, strlen(one->url), 200);
     if (answer->outcome == WEIR_CLIENT_ANSWERED) {
         fprintf(stderr, ": status %d\n", answer->status);
         return;
@@ -191,7 +192,7 @@ static void print_failure(const struct one *one, const struct weir_client_answer
     if (answer->status > 0)
         fprintf(stderr, ", status %d", answer->status);
     fputs(": ", stderr);
-    cli_print_text(stderr, answer->reason.text, strlen(answer->reason.text), WEIR_REASON_MAX);
+    weir_print_text(stderr, answer->reason.text, strlen(answer->reason.text), WEIR_REASON_MAX);
     fputc('\n', stderr);
 }
 
@@ -349,11 +350,11 @@ static void print_summary(const struct fetch *fetch)
     static const char *const names[KINDS] = {"answered 400 or above", "gave up", "limited",
                                              "timed out", "refused"};
     const struct fetch_progress *progress = &fetch->progress;
-    char took[CLI_DURATION_MAX];
+    char took[WEIR_DURATION_MAX];
 
     if (fetch->options.quiet || fetch->urls.count < 2)
         return;
-    cli_duration_ns(took, now() - fetch->began_ns);
+    weir_duration_ns(took, now() - fetch->began_ns);
     fprintf(stderr, "weir: %" PRIu64 " of %" PRIu64 " fetched in %s, %" PRIu64 " retries",
             progress->done - progress->failed, progress->total, took, progress->retries);
     if (fetch->skipped > 0)

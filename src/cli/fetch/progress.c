@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "cli/durations.h"
+#include "server/text/durations.h"
 
 #define LEFT_MAX_S 1000000000 /* of a rate that is nearly 0 */
 #define BAR 20
@@ -36,7 +36,7 @@ void fetch_progress_text(const struct fetch_progress *progress, unsigned width,
     uint64_t filled = progress->total > 0 ? progress->done * BAR / progress->total : 0;
     double seconds = (double)progress->elapsed_ns / 1e9;
     double rate = seconds > 0 ? (double)progress->done / seconds : 0;
-    char duration[CLI_DURATION_MAX];
+    char duration[WEIR_DURATION_MAX];
 
     add(&line, "[");
     for (unsigned i = 0; i < BAR; i++)
@@ -56,6 +56,6 @@ void fetch_progress_text(const struct fetch_progress *progress, unsigned width,
     if (progress->done > 0 && progress->done < progress->total) {
         double left = (double)(progress->total - progress->done) / rate;
         uint64_t left_s = left < LEFT_MAX_S ? (uint64_t)ceil(left) : LEFT_MAX_S;
-        add(&line, "  %s left", cli_duration(duration, left_s * 1000));
+        add(&line, "  %s left", weir_duration(duration, left_s * 1000));
     }
 }

@@ -11,8 +11,8 @@
 #include <time.h>
 
 #include "cli/admin_access.h"
-#include "cli/durations.h"
 #include "cli/reload/pid_file.h"
+#include "server/text/durations.h"
 
 #define POLL_MS 50
 #define POLLS_MAX (120 * 1000 / POLL_MS) /* a file of the largest size takes seconds */
@@ -76,7 +76,7 @@ static int look(struct admin_client *client, json_t **rules, struct weir_reason 
 /* Prints how a reload went. Returns 0, or WEIR_ERR_SYNTAX where the file has errors. */
 static int print_result(const json_t *rules, bool failed, struct weir_reason *reason)
 {
-    char text[CLI_DURATION_MAX];
+    char text[WEIR_DURATION_MAX];
     const char *errors = json_string_value(json_object_get(rules, "errors"));
     const char *file = json_string_value(json_object_get(rules, "file"));
     if (failed) {
@@ -87,7 +87,7 @@ static int print_result(const json_t *rules, bool failed, struct weir_reason *re
     }
     printf("%s: %" JSON_INTEGER_FORMAT " %s in use; it took %s\n", file ? file : "the environment",
            number_of(rules, "limits"), number_of(rules, "limits") == 1 ? "limit is" : "limits are",
-           cli_duration(text, (uint64_t)number_of(rules, "took_ms")));
+           weir_duration(text, (uint64_t)number_of(rules, "took_ms")));
     return 0;
 }
 

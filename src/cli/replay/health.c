@@ -4,11 +4,11 @@
 
 #include <stdlib.h>
 
-#include "cli/durations.h"
 #include "cli/replay/due_queue.h"
 #include "cli/replay/report.h"
 #include "cli/times.h"
 #include "feature/adaptive/server/controllers.h"
+#include "server/text/durations.h"
 
 #define S UINT64_C(1000000000)
 /* After so many seconds without a result nothing changes but by hysteresis. */
@@ -187,12 +187,12 @@ void replay_health_print(struct replay_health *health, FILE *out)
             "FIRST", "BELOW 100 %");
     for (uint32_t i = 0; i < health->limit_count; i++) {
         const struct lowest *lowest = &health->lowest[i];
-        char time[CLI_TIME_MAX], below[CLI_DURATION_MAX];
+        char time[WEIR_MOMENT_MAX], below[WEIR_DURATION_MAX];
 
         if (lowest->percent == 0)
             continue;
         fprintf(out, "%-*s %8u %% %25s %14s\n", REPLAY_NAME_WIDTH, lowest->name, lowest->percent,
                 lowest->percent < 100 ? cli_time_text(time, lowest->at_ns) : "-",
-                cli_duration_ns(below, lowest->below_ns));
+                weir_duration_ns(below, lowest->below_ns));
     }
 }

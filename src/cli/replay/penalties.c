@@ -10,6 +10,7 @@
 #include "cli/replay/due_queue.h"
 #include "cli/replay/report.h"
 #include "cli/times.h"
+#include "server/text/print.h"
 
 #define BUCKETS 65536
 #define KEY_SHOWN_MAX 200
@@ -245,12 +246,12 @@ static void print_climber(const struct replay_penalties *penalties, FILE *out,
 
     for (uint8_t step = 1; step <= climber->highest; step++) {
         const char *level = weir_standing_level_name(penalty->ladder.steps[step - 1].level);
-        char time[CLI_TIME_MAX];
+        char time[WEIR_MOMENT_MAX];
 
         fprintf(out, "%-*.*s %2u %-10s  %-25s  ", REPLAY_NAME_WIDTH, (int)penalty->name.size,
                 penalty->name.data, (unsigned)step, level,
                 cli_time_text(time, climber->reached_ns[step - 1]));
-        cli_print_key(out, climber->key, climber->key_size, KEY_SHOWN_MAX);
+        weir_print_key(out, climber->key, climber->key_size, KEY_SHOWN_MAX);
         fputc('\n', out);
     }
 }

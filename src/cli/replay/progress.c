@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/durations.h"
+#include "server/text/durations.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 #define CLEAR_LINE "\r\033[K" /* ECMA-48: EL */
@@ -60,10 +60,10 @@ const char *replay_progress_text(char text[REPLAY_PROGRESS_MAX], const char *doi
     size += (size_t)snprintf(text + size, room - size, "  %.0f %%",
                              100.0 * (double)taken / (double)total);
     if (taken > 0 && taken < total) {
-        char left[CLI_DURATION_MAX];
+        char left[WEIR_DURATION_MAX];
         double left_ms = seconds * 1e3 * (double)(total - taken) / (double)taken;
         (void)snprintf(text + size, room - size, "  %s left",
-                       cli_duration(left, left_ms < 1e12 ? (uint64_t)left_ms : (uint64_t)1e12));
+                       weir_duration(left, left_ms < 1e12 ? (uint64_t)left_ms : (uint64_t)1e12));
     }
     return text;
 }

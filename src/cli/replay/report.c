@@ -8,6 +8,7 @@
 
 #include "cli/options.h"
 #include "cli/times.h"
+#include "server/text/print.h"
 
 /* A key's text is cut here: longer ones are tokens and cookies, which nobody reads to the end. */
 #define KEY_TEXT_MAX 200
@@ -21,7 +22,7 @@ void replay_report_totals(FILE *out, const struct replay_totals *totals)
         fprintf(out, " (%.2f%%)", 100.0 * (double)totals->denied / (double)requests);
     fputc('\n', out);
     if (requests + totals->dry_runs > 0) {
-        char first[CLI_TIME_MAX], last[CLI_TIME_MAX];
+        char first[WEIR_MOMENT_MAX], last[WEIR_MOMENT_MAX];
         fprintf(out, "from %s to %s\n", cli_time_text(first, totals->first_ns),
                 cli_time_text(last, totals->last_ns));
     }
@@ -85,7 +86,7 @@ static void print_top(FILE *out, const struct weir_rules *rules, const struct re
         for (size_t j = 0; j < count; j++) {
             fprintf(out, "%-*s %10" PRIu64 " %10" PRIu64 "  ", REPLAY_NAME_WIDTH, info.name,
                     keys[j]->denied, keys[j]->requests);
-            cli_print_key(out, keys[j]->text, keys[j]->text_size, KEY_TEXT_MAX);
+            weir_print_key(out, keys[j]->text, keys[j]->text_size, KEY_TEXT_MAX);
             fputc('\n', out);
         }
     }

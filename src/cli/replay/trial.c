@@ -10,6 +10,7 @@
 #include "cli/replay/report.h"
 #include "cli/replay/tally.h"
 #include "cli/times.h"
+#include "server/text/print.h"
 
 /* A key's text is cut here: longer ones are tokens and cookies. */
 #define KEY_TEXT_MAX 200
@@ -107,10 +108,10 @@ static void print_first(const struct trial_limit *limit, const char *name, FILE 
 {
     for (uint32_t i = 0; i < limit->shown; i++) {
         const struct difference *difference = &limit->first[i];
-        char time[CLI_TIME_MAX];
+        char time[WEIR_MOMENT_MAX];
         fprintf(out, "%-*s %10" PRIu64 " %25s  %-6s  ", REPLAY_NAME_WIDTH, name, difference->line,
                 cli_time_text(time, difference->now_ns), difference->stricter ? "deny" : "allow");
-        cli_print_key(out, difference->key, difference->key_size, KEY_TEXT_MAX);
+        weir_print_key(out, difference->key, difference->key_size, KEY_TEXT_MAX);
         fputc('\n', out);
     }
 }

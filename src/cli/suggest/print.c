@@ -10,6 +10,7 @@
 #include "cli/replay/report.h"
 #include "cli/replay/stop.h"
 #include "cli/times.h"
+#include "server/text/print.h"
 
 #define CANDIDATES 5
 #define BAR_COLUMNS 40
@@ -37,7 +38,7 @@ static void print_head(const struct suggest_trace *trace, const struct suggest_p
                        FILE *out)
 {
     const struct suggest_totals *totals = &trace->totals;
-    char first[CLI_TIME_MAX], last[CLI_TIME_MAX], percent[16], of_each[16];
+    char first[WEIR_MOMENT_MAX], last[WEIR_MOMENT_MAX], percent[16], of_each[16];
 
     fprintf(
         out,
@@ -95,7 +96,7 @@ static void print_who(const struct suggest_limit *limit, int w, FILE *out)
         const struct suggest_top *top = &limit->about->top[w][i];
 
         fprintf(out, "%s\n  #   ", i == 0 ? ":" : ",");
-        cli_print_text(out, top->text, top->size, SUGGEST_TEXT_MAX);
+        weir_print_text(out, top->text, top->size, SUGGEST_TEXT_MAX);
         fprintf(out, " (%u)", top->most);
     }
     fputc('\n', out);

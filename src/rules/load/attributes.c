@@ -343,5 +343,7 @@ bool weir_rules_hides(const struct weir_rules *rules, struct weir_bytes attribut
     uint32_t number = rules_string_map_find(&rules->attributes, 0,
                                             rules_text_hash(attribute.data, attribute.size),
                                             attribute.data, attribute.size);
-    return number != RULES_NONE && rules_is_secret(rules, (uint16_t)number);
+    if (number != RULES_NONE)
+        return rules_is_secret(rules, (uint16_t)number);
+    return (rules_attribute_row_of(attribute.data, attribute.size)->flags & RULES_SECRET) != 0;
 }

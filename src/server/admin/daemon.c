@@ -6,10 +6,12 @@
 #include "server/admin/limit_metrics.h"
 #include "server/admin/metrics.h"
 #include "server/admin/playground.h"
+#include "server/explain/explain_api.h"
 #include "server/http/front.h"
 
 static const struct weir_http_route *const admin_routes[] = {
     weir_admin_routes,
+    weir_explain_routes,
     weir_playground_routes,
     NULL,
 };

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "cli/options.h"
+#include "server/text/print.h"
 #include "test.h"
 
 TEST("a count is digits up to its maximum and nothing else")
@@ -68,10 +69,10 @@ TEST("text from outside cannot command the terminal")
     char printed[128] = {0};
     FILE *out = fmemopen(printed, sizeof printed, "w");
     assert_non_null(out);
-    cli_print_text(out, "a\x1b[2J\n\xff", 7, 100);
-    cli_print_text(out, "|abcdef", 7, 4);
-    cli_print_key(out, "|user=a", 7, 100);
-    cli_print_key(out, NULL, 0, 100);
+    weir_print_text(out, "a\x1b[2J\n\xff", 7, 100);
+    weir_print_text(out, "|abcdef", 7, 4);
+    weir_print_key(out, "|user=a", 7, 100);
+    weir_print_key(out, NULL, 0, 100);
     assert_int_equal(fclose(out), 0);
     assert_string_equal(printed, "a\\x1b[2J\\x0a\\xff|abc...|user=a[]");
 }

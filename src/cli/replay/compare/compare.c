@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "cli/durations.h"
 #include "cli/replay/compare/contest.h"
 #include "cli/replay/report.h"
+#include "server/text/durations.h"
 
 /* A limit by plan has one contest for each plan's rate: another limit is another contest. */
 struct entry {
@@ -124,9 +124,9 @@ void replay_compare_print(const struct replay_compare *compare, FILE *out)
         const struct weir_limit_spec *spec = &entry->limit->spec;
         struct weir_rule_info info;
         weir_rules_info(compare->rules, entry->rule, &info);
-        char window[CLI_DURATION_MAX];
+        char window[WEIR_DURATION_MAX];
         fprintf(out, "\n%s: %" PRIu64 " in any %s, %" PRIu64 " keys\n", info.name, spec->rate,
-                cli_duration_exact(window, spec->window_ns), replay_contest_keys(entry->contest));
+                weir_duration_exact(window, spec->window_ns), replay_contest_keys(entry->contest));
         print_contest(out, entry->contest);
     }
     fputs(

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/options.h"
+#include "server/text/print.h"
 
 bool replay_proxies_parse(struct replay_proxies *proxies, const char *text)
 {
@@ -72,7 +73,7 @@ void replay_clients_print(const struct replay_clients *clients, const char *pref
     fprintf(out, "%s%" PRIu64 " of these names look like addresses:", prefix, found->odd);
     for (uint32_t i = 0; i < found->odd_shown; i++) {
         fputs(i > 0 ? ", " : " ", out);
-        cli_print_text(out, found->odd_name[i], strlen(found->odd_name[i]), WEIR_LOG_ODD_BYTES);
+        weir_print_text(out, found->odd_name[i], strlen(found->odd_name[i]), WEIR_LOG_ODD_BYTES);
     }
     fputs(found->odd_more ? ", …\n" : "\n", out);
 }

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "cli/durations.h"
+#include "server/text/durations.h"
 
 /* The name of a file is given where there are several. */
 static void print_file(const struct replay_file *file, bool named, const char *prefix, FILE *out)
@@ -20,12 +20,12 @@ static void print_file(const struct replay_file *file, bool named, const char *p
 /* What is behind, of one file. */
 static void print_behind(const struct replay_file *file, bool named, const char *prefix, FILE *out)
 {
-    char behind[CLI_DURATION_MAX];
+    char behind[WEIR_DURATION_MAX];
     if (file->behind > 0)
         fprintf(out,
                 "%s%" PRIu64 " lines of %s stand below ones that were written later, by up to %s\n",
                 prefix, file->behind, named ? file->name : "the trace",
-                cli_duration(behind, (file->behind_ns + 999999) / 1000000));
+                weir_duration(behind, (file->behind_ns + 999999) / 1000000));
 }
 
 void replay_reading_print(const struct replay_reading *reading,

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/durations.h"
 #include "cli/replay/trace/detect.h"
+#include "server/text/durations.h"
 
 #define READ_BYTES ((size_t)1 << 18)
 #define ROOM_MIN (2 * READ_BYTES)
@@ -283,12 +283,12 @@ static bool is_disorder(struct replay_source *source, const struct entry *entry)
 static int refuse_disorder(const struct replay_source *source, const struct entry *entry,
                            struct weir_reason *reason)
 {
-    char behind[CLI_DURATION_MAX];
+    char behind[WEIR_DURATION_MAX];
     snprintf(reason->text, sizeof reason->text,
              "line %llu was written %s before line %llu: its lines are not in the order of time. "
              "Sort it, or give --allow-disorder",
              (unsigned long long)entry->number,
-             cli_duration(behind, (source->latest_ns - entry->record.written_ns) / 1000000),
+             weir_duration(behind, (source->latest_ns - entry->record.written_ns) / 1000000),
              (unsigned long long)source->latest_number);
     return -1;
 }

@@ -10,6 +10,7 @@
 
 #include "cli/admin_access.h"
 #include "cli/times.h"
+#include "server/text/print.h"
 
 #define ADDRESS_KIND "client.ip"
 #define DURATION_MAX_MS (UINT64_C(100) * 365 * 86400 * 1000)
@@ -145,7 +146,7 @@ static void print_text(const json_t *object, const char *field)
     const json_t *value = json_object_get(object, field);
 
     if (json_is_string(value))
-        cli_print_text(stdout, json_string_value(value), json_string_length(value), 200);
+        weir_print_text(stdout, json_string_value(value), json_string_length(value), 200);
     else
         fputs("-", stdout);
 }
@@ -154,10 +155,11 @@ static void print_text(const json_t *object, const char *field)
 static void print_time(const json_t *object, const char *field)
 {
     const json_t *value = json_object_get(object, field);
-    char text[CLI_TIME_MAX];
+    char text[WEIR_MOMENT_MAX];
 
     if (json_is_integer(value))
-        fputs(cli_time(text, (uint64_t)json_integer_value(value) * 1000000, in_utc), stdout);
+        fputs(weir_moment_text(text, (uint64_t)json_integer_value(value) * 1000000, in_utc),
+              stdout);
     else
         fputs("-", stdout);
 }
@@ -182,7 +184,7 @@ static char *text_cell(const json_t *row, const char *field)
     if (!out)
         return NULL;
     if (json_is_string(value) && json_string_length(value) > 0)
-        cli_print_text(out, json_string_value(value), json_string_length(value), 200);
+        weir_print_text(out, json_string_value(value), json_string_length(value), 200);
     else
         fputs("-", out);
     fclose(out);
@@ -214,10 +216,10 @@ static char *by_cell(const json_t *row)
 static char *time_cell(const json_t *row, const char *field)
 {
     const json_t *value = json_object_get(row, field);
-    char text[CLI_TIME_MAX] = "-";
+    char text[WEIR_MOMENT_MAX] = "-";
 
     if (json_is_integer(value))
-        cli_time(text, (uint64_t)json_integer_value(value) * 1000000, in_utc);
+        weir_moment_text(text, (uint64_t)json_integer_value(value) * 1000000, in_utc);
     return strdup(text);
 }
 
@@ -418,7 +420,7 @@ static bool is_sure(const struct standing_options *options, const struct caller 
     bool sure = *status == EXIT_SUCCESS && json_array_size(asks) == 0;
     if (!sure && *status == EXIT_SUCCESS) {
         fprintf(stderr, "weir: %s=", caller->kind);
-        cli_print_text(stderr, caller->value, strlen(caller->value), 200);
+        weir_print_text(stderr, caller->value, strlen(caller->value), 200);
         fprintf(stderr,
                 ": at least %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT
                 " requests of the last day\n",

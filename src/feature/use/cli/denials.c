@@ -8,11 +8,12 @@
 #include <unistd.h>
 
 #include "cli/admin_access.h"
-#include "cli/durations.h"
 #include "cli/times.h"
 #include "core/bytes.h"
 #include "feature/use/server/denial_file.h"
 #include "server/daemon/clock.h"
+#include "server/text/durations.h"
+#include "server/text/print.h"
 
 #define S UINT64_C(1000000000)
 #define COUNT_DEFAULT 20
@@ -83,16 +84,16 @@ static json_int_t number_of(const json_t *json, const char *name)
 
 static void print_time(const json_t *denial, bool utc)
 {
-    char text[CLI_TIME_MAX];
-    fputs(cli_time(text, (uint64_t)number_of(denial, "time_ns"), utc), stdout);
+    char text[WEIR_MOMENT_MAX];
+    fputs(weir_moment_text(text, (uint64_t)number_of(denial, "time_ns"), utc), stdout);
 }
 
 static void print_wait(const json_t *denial, const char *name, const char *never)
 {
-    char text[CLI_DURATION_MAX];
+    char text[WEIR_DURATION_MAX];
     const json_t *ms = json_object_get(denial, name);
     if (json_is_integer(ms))
-        printf("in %s", cli_duration(text, (uint64_t)json_integer_value(ms)));
+        printf("in %s", weir_duration(text, (uint64_t)json_integer_value(ms)));
     else
         fputs(never, stdout);
 }
@@ -100,7 +101,7 @@ static void print_wait(const json_t *denial, const char *name, const char *never
 /* What a file or a server says, which may be anything: without bytes that a terminal obeys. */
 static void print_outside(const char *text)
 {
-    cli_print_text(stdout, text, strlen(text), TEXT_LIMIT);
+    weir_print_text(stdout, text, strlen(text), TEXT_LIMIT);
 }
 
 static void print_member(const char *before, const json_t *json, const char *name,
@@ -113,12 +114,12 @@ static void print_member(const char *before, const json_t *json, const char *nam
 /* "5;w=60" as "5 in 1min". */
 static void print_policy(const json_t *denial)
 {
-    char text[CLI_DURATION_MAX];
+    char text[WEIR_DURATION_MAX];
     uint64_t rate, window_s;
     if (weir_denial_policy_read(text_of(denial, "policy", ""), &rate, &window_s) &&
         window_s < UINT64_MAX / 1000) {
         print_member("", denial, "algorithm", "?");
-        printf(", %" PRIu64 " in %s", rate, cli_duration(text, window_s * 1000));
+        printf(", %" PRIu64 " in %s", rate, weir_duration(text, window_s * 1000));
     } else {
         fputs("standing", stdout);
     }
@@ -175,7 +176,7 @@ static void print_denial(const json_t *denial, bool utc)
     print_time(denial, utc);
     print_member("  ", denial, "limit", "?");
     fputs("  ", stdout);
-    cli_print_key(stdout, key, strlen(key), TEXT_LIMIT);
+    weir_print_key(stdout, key, strlen(key), TEXT_LIMIT);
     print_member("  ", denial, "route", "-");
     print_caller(denial);
     fputs("\n    asked for ", stdout);
@@ -214,15 +215,15 @@ static void print_one(const struct denials_options *options, const json_t *denia
 /* --- From a server ---------------------------------------------------------------------------- */
 
 /* "1795442587.214000000" */
-static void seconds_text(char text[CLI_TIME_MAX], uint64_t time_ns)
+static void seconds_text(char text[WEIR_MOMENT_MAX], uint64_t time_ns)
 {
-    snprintf(text, CLI_TIME_MAX, "%" PRIu64 ".%09" PRIu64, time_ns / S, time_ns % S);
+    snprintf(text, WEIR_MOMENT_MAX, "%" PRIu64 ".%09" PRIu64, time_ns / S, time_ns % S);
 }
 
 static int ask(struct admin_client *client, const struct denials_options *options, bool waits,
                json_int_t after, json_t **answer, struct weir_reason *reason)
 {
-    char count[24], id[24], since[CLI_TIME_MAX], until[CLI_TIME_MAX];
+    char count[24], id[24], since[WEIR_MOMENT_MAX], until[WEIR_MOMENT_MAX];
     seconds_text(since, options->since_ns);
     seconds_text(until, options->until_ns);
     snprintf(count, sizeof count, "%" PRIu64, waits ? COUNT_MAX : options->count);
@@ -254,7 +255,7 @@ static void print_use(const json_t *key)
         const char *text = text_of(limit, "key", ""), *route = text_of(limit, "route", NULL);
         print_member(i == 0 ? "\nWhat uses it up:\n" : "", limit, "limit", "?");
         fputs("  ", stdout);
-        cli_print_key(stdout, text, strlen(text), TEXT_LIMIT);
+        weir_print_key(stdout, text, strlen(text), TEXT_LIMIT);
         printf("  %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " used, all free ",
                number_of(limit, "used"), number_of(limit, "capacity"));
         print_wait(limit, "reset_after_ms", "never");

@@ -17,6 +17,7 @@
 #include "rules/string_map.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/server.h"
+#include "server/text/print.h"
 
 #define KEYS_DEFAULT 5
 #define KEYS_MAX 1000 /* the server's own limit */
@@ -189,7 +190,7 @@ static void print_scales(const struct admin_answer *answer)
         any = true;
         printf("%-*s %7" JSON_INTEGER_FORMAT "%% %11" JSON_INTEGER_FORMAT "%%  ", NAME_WIDTH,
                limit->name, scale, lowest);
-        cli_print_text(stdout, controller, strlen(controller), NAME_WIDTH);
+        weir_print_text(stdout, controller, strlen(controller), NAME_WIDTH);
         if (causes && scale < 100) {
             fputs(": ", stdout);
             if (print_members(causes, 100, "%") == 0)
@@ -345,7 +346,7 @@ static void print_keys(const struct admin_answer *answer)
         const struct admin_key *key = &answer->keys[i];
         int width = printf("%s%s", key->limit, is_shadow(answer, key->limit) ? "*" : "");
         printf("%*s %12" PRIu64 "  ", width < NAME_WIDTH ? NAME_WIDTH - width : 0, "", key->denied);
-        cli_print_key(stdout, key->key, strlen(key->key), KEY_TEXT_MAX);
+        weir_print_key(stdout, key->key, strlen(key->key), KEY_TEXT_MAX);
         if (key->error > 0)
             printf(" (at most %" PRIu64 " too high)", key->error);
         putchar('\n');

@@ -15,10 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/durations.h"
 #include "cli/options.h"
 #include "cli/times.h"
 #include "server/daemon/clock.h"
+#include "server/text/durations.h"
+#include "server/text/print.h"
 
 #define WIDTH_MIN 80
 #define ROWS_MIN 24
@@ -158,7 +159,7 @@ static void put_text(const char *text, int width)
     FILE *out = fmemopen(shown, sizeof shown, "w");
     if (!out)
         return;
-    cli_print_text(out, text, size, 100);
+    weir_print_text(out, text, size, 100);
     fputc(0, out);
     fclose(out);
     if ((int)strlen(shown) > width)
@@ -172,8 +173,8 @@ static void draw_title(const struct screen *screen)
     double requests = rate_of(values, "requests"), denied = rate_of(values, "denied");
     double latency[5], points[WHOLE_POINTS];
     char p99[16];
-    char line[3 * WHOLE_POINTS + 1], clock[CLI_TIME_MAX];
-    cli_time(clock, weir_clock_wall_ns(), screen->options->utc);
+    char line[3 * WHOLE_POINTS + 1], clock[WEIR_MOMENT_MAX];
+    weir_moment_text(clock, weir_clock_wall_ns(), screen->options->utc);
     const char *date_end = strchr(clock, 'T');
     read_series(values, "latency_p99_us", latency, 5);
     for (int i = 1; i < 5; i++)
@@ -327,11 +328,11 @@ static int draw_limits(const struct screen *screen, int most)
 
 static void draw_key(const struct screen *screen, const json_t *key)
 {
-    char text[CLI_DURATION_MAX] = "never";
+    char text[WEIR_DURATION_MAX] = "never";
     double used = number_of(key, "used_percent");
     const json_t *reset = json_object_get(key, "reset_after_ms");
     if (json_is_integer(reset))
-        cli_duration(text, (uint64_t)json_integer_value(reset));
+        weir_duration(text, (uint64_t)json_integer_value(reset));
     put_text(text_of(key, "limit"), 16);
     putchar(' ');
     put_text(text_of(key, "key"), wider(screen, 27));

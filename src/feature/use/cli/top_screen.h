@@ -12,7 +12,7 @@
  *
  * Lines are cut at the width of the terminal, 80 at least. Colours are left out with NO_COLOR in
  * the environment, and blocks of sparklines where the locale is not UTF-8. What came from outside
- * is printed as cli_print_text does.
+ * is printed as weir_print_text does.
  *
  * Threads: the main thread. The terminal's settings are restored at the end.
  */

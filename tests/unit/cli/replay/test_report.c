@@ -16,7 +16,7 @@
 
 TEST("times reach to the end of the range")
 {
-    char text[CLI_TIME_MAX];
+    char text[WEIR_MOMENT_MAX];
     cli_time_choose(true);
     assert_string_equal(cli_time_text(text, 0), "1970-01-01T00:00:00Z");
     assert_string_equal(cli_time_text(text, UINT64_C(1078704349999999999)), "2004-03-08T00:05:49Z");

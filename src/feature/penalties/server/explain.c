@@ -1,35 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see explain.h */
-#include "feature/penalties/cli/explain.h"
+#include "feature/penalties/server/explain.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/durations.h"
-#include "cli/options.h"
-#include "cli/replay/report.h"
-#include "cli/times.h"
-#include "feature/penalties/rules/strikes.h"
 #include "feature/standing/history.h"
-#include "feature/standing/rules/match.h"
 #include "feature/standing/server/service.h"
+#include "server/text/durations.h"
+#include "server/text/moments.h"
 
 #define VALUE_TEXT_MAX 400
 
-/* Large for the stack. */
 struct explained {
+    struct weir_print to;
     const struct weir_rules *rules;
     const struct weir_decision *decision;
     uint64_t now_ns;
     struct weir_history *history; /* NULL: no value has a step there */
     struct weir_reason unread;    /* why the history is not; empty: it is */
-    struct weir_caller_standing caller;
-    struct weir_strikes strikes;
-    struct weir_scratch scratch;
-    struct weir_check checks[WEIR_CHECKS_MAX];
+    const struct weir_explained_strikes *found;
 };
 
 /* Opens the history, if there is one. */
@@ -45,27 +37,28 @@ static void open_history(struct explained *explained)
         explained->unread.text[0] = '\0';
 }
 
-static void print_time(uint64_t time_ns)
+static void print_time(const struct explained *explained, uint64_t time_ns)
 {
-    char text[CLI_TIME_MAX];
+    char text[WEIR_MOMENT_MAX];
     if (time_ns == WEIR_NEVER)
-        fputs("for good", stdout);
+        fputs("for good", explained->to.out);
     else
-        printf("until %s", cli_time_text(text, time_ns));
+        fprintf(explained->to.out, "until %s", weir_moment_text(text, time_ns, explained->to.utc));
 }
 
 /* "401, 403, 500-599"; nothing where no outcome is a strike. */
-static void print_outcomes(const struct weir_rules *rules, uint32_t number, const char *before)
+static void print_outcomes(const struct explained *explained, uint32_t number, const char *before)
 {
+    const struct weir_rules *rules = explained->rules;
     for (unsigned status = 100, end; status < 600; status = end + 1) {
         end = status;
         if (!weir_rules_penalty_outcome(rules, number, status))
             continue;
         while (weir_rules_penalty_outcome(rules, number, end + 1))
             end++;
-        printf("%s%u", before, status);
+        fprintf(explained->to.out, "%s%u", before, status);
         if (end > status)
-            printf("-%u", end);
+            fprintf(explained->to.out, "-%u", end);
         before = ", ";
     }
 }
@@ -83,16 +76,16 @@ static void print_causes(const struct explained *explained, uint32_t number)
             !weir_rules_penalty_denial(explained->rules, number, check->rule))
             continue;
         weir_rules_info(explained->rules, check->rule, &info);
-        printf("%s%s", before, info.name);
+        fprintf(explained->to.out, "%s%s", before, info.name);
         before = ", ";
     }
     bool denials = *before == ',';
     if (weir_rules_penalty_outcomes(explained->rules, number))
-        print_outcomes(explained->rules, number,
+        print_outcomes(explained, number,
                        denials ? "; a reported status " : "    strike a reported status ");
     else if (!denials)
-        fputs("    strike none: no limit that applies is in its `for`", stdout);
-    putchar('\n');
+        fputs("    strike none: no limit that applies is in its `for`", explained->to.out);
+    fputc('\n', explained->to.out);
 }
 
 struct wanted {
@@ -130,21 +123,21 @@ static void print_step(const struct explained *explained, const struct weir_ladd
 {
     const struct weir_ladder_step *step = weir_ladder_at(ladder, state);
     if (explained->unread.text[0] != '\0') {
-        printf("    step   %s\n", explained->unread.text);
+        fprintf(explained->to.out, "    step   %s\n", explained->unread.text);
         return;
     }
     if (!step) {
-        printf("    step   none of %u\n", (unsigned)ladder->count);
+        fprintf(explained->to.out, "    step   none of %u\n", (unsigned)ladder->count);
         return;
     }
-    printf("    step   %u of %u: %s", (unsigned)state->step, (unsigned)ladder->count,
-           weir_standing_level_name(step->level));
+    fprintf(explained->to.out, "    step   %u of %u: %s", (unsigned)state->step,
+            (unsigned)ladder->count, weir_standing_level_name(step->level));
     if (state->until_ns > explained->now_ns) {
-        putchar(' ');
-        print_time(state->until_ns);
-        putchar('\n');
+        fputc(' ', explained->to.out);
+        print_time(explained, state->until_ns);
+        fputc('\n', explained->to.out);
     } else {
-        puts(", its term has ended");
+        fputs(", its term has ended\n", explained->to.out);
     }
 }
 
@@ -155,15 +148,16 @@ static void print_next(const struct explained *explained, uint32_t number,
     const struct weir_limit_spec *spec = &weir_rules_penalty_limit(explained->rules, number)->spec;
     const struct weir_ladder *ladder = &weir_rules_penalty(explained->rules, number)->ladder;
     const struct weir_ladder_step *step = weir_ladder_move(ladder, &state, explained->now_ns);
-    char duration[CLI_DURATION_MAX];
+    char duration[WEIR_DURATION_MAX];
     if (explained->unread.text[0] != '\0')
         return;
-    printf("    next   after more than %" PRIu64 " strikes in %s: %s", spec->rate - 1,
-           cli_duration_exact(duration, spec->window_ns), weir_standing_level_name(step->level));
+    fprintf(explained->to.out, "    next   after more than %" PRIu64 " strikes in %s: %s",
+            spec->rate - 1, weir_duration_exact(duration, spec->window_ns),
+            weir_standing_level_name(step->level));
     if (step->term_ns == WEIR_NEVER)
-        puts(" for good");
+        fputs(" for good\n", explained->to.out);
     else
-        printf(" for %s\n", cli_duration_exact(duration, step->term_ns));
+        fprintf(explained->to.out, " for %s\n", weir_duration_exact(duration, step->term_ns));
 }
 
 static void print_strike(struct explained *explained, const struct weir_strike *strike)
@@ -177,9 +171,9 @@ static void print_strike(struct explained *explained, const struct weir_strike *
                                   &value))
         return;
     print_causes(explained, strike->penalty);
-    printf("    value  %.*s=", (int)kind->name.size, kind->name.data);
-    cli_print_text(stdout, value.shown, strlen(value.shown), VALUE_TEXT_MAX);
-    putchar('\n');
+    fprintf(explained->to.out, "    value  %.*s=", (int)kind->name.size, kind->name.data);
+    weir_print_bytes(&explained->to, value.shown, strlen(value.shown), VALUE_TEXT_MAX);
+    fputc('\n', explained->to.out);
     find_state(explained, penalty, &value, &state);
     print_step(explained, &penalty->ladder, &state);
     print_next(explained, strike->penalty, state);
@@ -190,26 +184,28 @@ static void print_none(const struct explained *explained, const struct weir_pena
 {
     const struct weir_standing_kind *kind =
         &weir_rules_settings(explained->rules)->standing.kinds[penalty->kind];
-    uint8_t level = explained->caller.entry.level;
-    fputs("    strike none: ", stdout);
+    uint8_t level = explained->found->caller.entry.level;
+    fputs("    strike none: ", explained->to.out);
     if (level == WEIR_STANDING_TRUSTED)
-        puts("the caller is trusted");
+        fputs("the caller is trusted\n", explained->to.out);
     else if (level == WEIR_STANDING_REVOKED)
-        puts("the caller is revoked");
-    else if (explained->caller.refused && !penalty->while_suspended)
-        puts("the caller is suspended, and `strikes_while_suspended` is not set");
+        fputs("the caller is revoked\n", explained->to.out);
+    else if (explained->found->caller.refused && !penalty->while_suspended)
+        fputs("the caller is suspended, and `strikes_while_suspended` is not set\n",
+              explained->to.out);
     else
-        printf("the request has no %.*s that counts\n", (int)kind->name.size, kind->name.data);
+        fprintf(explained->to.out, "the request has no %.*s that counts\n", (int)kind->name.size,
+                kind->name.data);
 }
 
 static void print_penalties(struct explained *explained)
 {
     for (uint32_t i = 0, found = 0; i < weir_rules_penalty_count(explained->rules); i++) {
         const struct weir_penalty *penalty = weir_rules_penalty(explained->rules, i);
-        const struct weir_strikes *strikes = &explained->strikes;
-        printf("penalty %.*s\n", (int)penalty->name.size, penalty->name.data);
+        const struct weir_strikes *strikes = &explained->found->strikes;
+        fprintf(explained->to.out, "penalty %.*s\n", (int)penalty->name.size, penalty->name.data);
         if (found < strikes->count && strikes->strikes[found].penalty == i &&
-            explained->caller.entry.level != WEIR_STANDING_REVOKED)
+            explained->found->caller.entry.level != WEIR_STANDING_REVOKED)
             print_strike(explained, &strikes->strikes[found]);
         else
             print_none(explained, penalty);
@@ -217,34 +213,34 @@ static void print_penalties(struct explained *explained)
     }
 }
 
-void cli_explain_penalties(const struct weir_rules_query *query,
-                           const struct weir_decision *decision)
+int weir_explain_find_strikes(struct weir_explained_strikes *found,
+                              const struct weir_rules_query *query)
 {
     struct weir_rules_query again = *query;
-    struct explained *explained;
     if (!query->map || weir_rules_penalty_count(query->rules) == 0)
-        return;
-    explained = calloc(1, sizeof *explained);
-    if (!explained) {
-        cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
-        return;
-    }
-    explained->rules = query->rules;
-    explained->decision = decision;
-    explained->now_ns = query->now_ns;
-    again.scratch = &explained->scratch;
-    again.standing = &explained->caller;
-    again.strikes = &explained->strikes;
+        return 0;
+    again.scratch = &found->scratch;
+    again.standing = &found->caller;
+    again.strikes = &found->strikes;
     again.identity = NULL;
     again.score = NULL;
     again.reason = NULL;
-    int count = weir_rules_checks(&again, explained->checks);
-    if (count >= 0) {
-        open_history(explained);
-        print_penalties(explained);
-    } else {
-        cli_error("penalties: %s", weir_error_text(count));
-    }
-    weir_history_close(explained->history);
-    free(explained);
+    int count = weir_rules_checks(&again, found->checks);
+    return count < 0 ? count : 0;
+}
+
+void weir_explain_penalties(const struct weir_print *to, const struct weir_rules_query *query,
+                            const struct weir_explained_strikes *found,
+                            const struct weir_decision *decision)
+{
+    struct explained explained = {.to = *to,
+                                  .rules = query->rules,
+                                  .decision = decision,
+                                  .now_ns = query->now_ns,
+                                  .found = found};
+    if (!query->map || weir_rules_penalty_count(query->rules) == 0)
+        return;
+    open_history(&explained);
+    print_penalties(&explained);
+    weir_history_close(explained.history);
 }

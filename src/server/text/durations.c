@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see durations.h */
-#include "cli/durations.h"
+#include "server/text/durations.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,20 +13,20 @@ static const struct {
 } units[] = {
     {"d", 86400000, 3600000}, {"h", 3600000, 60000}, {"min", 60000, 1000}, {"s", 1000, 1000}};
 
-const char *cli_duration(char text[CLI_DURATION_MAX], uint64_t milliseconds)
+const char *weir_duration(char text[WEIR_DURATION_MAX], uint64_t milliseconds)
 {
     static const char *const next[] = {"h", "min", "s", ""};
     unsigned i = 0;
     if (milliseconds < 1000) {
-        snprintf(text, CLI_DURATION_MAX, "%" PRIu64 "ms", milliseconds);
+        snprintf(text, WEIR_DURATION_MAX, "%" PRIu64 "ms", milliseconds);
         return text;
     }
     if (milliseconds <= TENTHS_BELOW_MS - 100 && milliseconds % 1000 > 0) {
         uint64_t tenths = milliseconds / 100 + (milliseconds % 100 > 0);
         if (tenths % 10 > 0)
-            snprintf(text, CLI_DURATION_MAX, "%" PRIu64 ".%" PRIu64 "s", tenths / 10, tenths % 10);
+            snprintf(text, WEIR_DURATION_MAX, "%" PRIu64 ".%" PRIu64 "s", tenths / 10, tenths % 10);
         else
-            snprintf(text, CLI_DURATION_MAX, "%" PRIu64 "s", tenths / 10);
+            snprintf(text, WEIR_DURATION_MAX, "%" PRIu64 "s", tenths / 10);
         return text;
     }
     while (i < 3 && milliseconds < units[i].ms)
@@ -40,19 +40,19 @@ const char *cli_duration(char text[CLI_DURATION_MAX], uint64_t milliseconds)
         i--;
     }
     if (second > 0)
-        snprintf(text, CLI_DURATION_MAX, "%" PRIu64 "%s %" PRIu64 "%s", first, units[i].name,
+        snprintf(text, WEIR_DURATION_MAX, "%" PRIu64 "%s %" PRIu64 "%s", first, units[i].name,
                  second, next[i]);
     else
-        snprintf(text, CLI_DURATION_MAX, "%" PRIu64 "%s", first, units[i].name);
+        snprintf(text, WEIR_DURATION_MAX, "%" PRIu64 "%s", first, units[i].name);
     return text;
 }
 
-const char *cli_duration_ns(char text[CLI_DURATION_MAX], uint64_t nanoseconds)
+const char *weir_duration_ns(char text[WEIR_DURATION_MAX], uint64_t nanoseconds)
 {
-    return cli_duration(text, nanoseconds / 1000000 + (nanoseconds % 1000000 > 0));
+    return weir_duration(text, nanoseconds / 1000000 + (nanoseconds % 1000000 > 0));
 }
 
-const char *cli_duration_exact(char text[CLI_DURATION_MAX], uint64_t nanoseconds)
+const char *weir_duration_exact(char text[WEIR_DURATION_MAX], uint64_t nanoseconds)
 {
     static const struct {
         uint64_t ns;
@@ -67,7 +67,7 @@ const char *cli_duration_exact(char text[CLI_DURATION_MAX], uint64_t nanoseconds
     size_t i = 0;
     while (nanoseconds % exact[i].ns != 0)
         i++;
-    snprintf(text, CLI_DURATION_MAX, "%" PRIu64 "%s", nanoseconds / exact[i].ns,
+    snprintf(text, WEIR_DURATION_MAX, "%" PRIu64 "%s", nanoseconds / exact[i].ns,
              nanoseconds == 0 ? "s" : exact[i].name);
     return text;
 }

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "cli/durations.h"
+#include "server/text/durations.h"
 #include "test.h"
 
 TEST("durations have two units and are rounded up")
@@ -37,11 +37,11 @@ TEST("durations have two units and are rounded up")
         {366 * UINT64_C(86400000), "366d"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char text[CLI_DURATION_MAX];
-        assert_string_equal(cli_duration(text, cases[i].ms), cases[i].text);
+        char text[WEIR_DURATION_MAX];
+        assert_string_equal(weir_duration(text, cases[i].ms), cases[i].text);
     }
-    char text[CLI_DURATION_MAX];
-    assert_non_null(cli_duration(text, UINT64_MAX));
+    char text[WEIR_DURATION_MAX];
+    assert_non_null(weir_duration(text, UINT64_MAX));
 }
 
 TEST("a duration is exact in the largest unit that fits")
@@ -60,18 +60,18 @@ TEST("a duration is exact in the largest unit that fits")
                  {UINT64_C(31622400000000000), "366d"},
                  {UINT64_MAX, "18446744073709551615ns"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char text[CLI_DURATION_MAX];
-        assert_string_equal(cli_duration_exact(text, cases[i].ns), cases[i].text);
+        char text[WEIR_DURATION_MAX];
+        assert_string_equal(weir_duration_exact(text, cases[i].ns), cases[i].text);
     }
 }
 
 TEST("nanoseconds are rounded up to milliseconds")
 {
-    char text[CLI_DURATION_MAX];
-    assert_string_equal(cli_duration_ns(text, 0), "0ms");
-    assert_string_equal(cli_duration_ns(text, 1), "1ms");
-    assert_string_equal(cli_duration_ns(text, UINT64_C(721133929000001)), "8d 9h");
-    assert_non_null(cli_duration_ns(text, UINT64_MAX));
+    char text[WEIR_DURATION_MAX];
+    assert_string_equal(weir_duration_ns(text, 0), "0ms");
+    assert_string_equal(weir_duration_ns(text, 1), "1ms");
+    assert_string_equal(weir_duration_ns(text, UINT64_C(721133929000001)), "8d 9h");
+    assert_non_null(weir_duration_ns(text, UINT64_MAX));
 }
 
 RUN_TESTS()
