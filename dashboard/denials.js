@@ -5,6 +5,7 @@
 import { ask, query } from "./api.js";
 import { Chart } from "./chart.js";
 import { bar, h, say, setRows, table } from "./dom.js";
+import { explainLink } from "./explain.js";
 import { count, dateTime, duration, isoTime, percent } from "./format.js";
 import { callerCell, keyLink, limitLink, nameOf } from "./names.js";
 
@@ -18,7 +19,7 @@ const FILTERS = ["key", "limit", "route", "cause"];
 
 export function denialTable(id) {
   return table("Denials", [{ title: "time", left: true }, { title: "key", left: true }, { title: "asked by", left: true }, { title: "limit", left: true },
-    { title: "route", left: true }, "asked for", "left", "admitted in", { title: "by", left: true }], id);
+    { title: "route", left: true }, "asked for", "left", "admitted in", { title: "by", left: true }, ""], id);
 }
 
 export function denialRow(denial) {
@@ -27,7 +28,7 @@ export function denialRow(denial) {
     cells: [isoTime(denial.time), keyLink(denial), callerCell(denial), limitLink(denial.limit, denial), denial.route ?? "–", count(denial.cost),
       denial.algorithm === null ? "–" : `${count(denial.remaining)} of ${count(denial.capacity)}`, duration(denial.retry_after_ms),
       [denial.algorithm, denial.plan && `plan ${denial.plan}`, denial.standing !== "good" && denial.standing, denial.action !== "reject" && denial.action,
-        denial.cause === "store" && "store failed", denial.more > 0 && `and ${count(denial.more)} more`].filter(Boolean).join(", ")],
+        denial.cause === "store" && "store failed", denial.more > 0 && `and ${count(denial.more)} more`].filter(Boolean).join(", "), explainLink(denial)],
   };
 }
 
@@ -211,7 +212,7 @@ export class Denials {
 
   draw() {
     const past = this.before.length > 0;
-    setRows(this.table.body, this.denials.map(denialRow), past ? "That was the oldest that is kept." : "Nothing was denied that these filters let through.", 9);
+    setRows(this.table.body, this.denials.map(denialRow), past ? "That was the oldest that is kept." : "Nothing was denied that these filters let through.", 10);
     this.newer.disabled = !past;
     this.older.disabled = this.denials.length < ROWS_MAX;
   }

@@ -28,7 +28,7 @@ export class Key {
       h("section", { class: "panel" }, h("h2", null, "Recent denials"), this.denials.element));
     if (!of) {
       setRows(this.limits.body, [], "Give a key, or press one in another view.", 8);
-      setRows(this.denials.body, [], "Give a key, or press one in another view.", 9);
+      setRows(this.denials.body, [], "Give a key, or press one in another view.", 10);
       input.focus();
       return;
     }
@@ -46,6 +46,6 @@ export class Key {
         bar(limit.used_percent, `${count(limit.used)} of ${count(limit.capacity)}`, limit.used_percent >= 100), duration(limit.reset_after_ms),
         counts(limit.minute), counts(limit.hour), counts(limit.day), limit.route ?? "–"],
     })), "No limit has met this key in the last day, or it was not among the busiest.", 8);
-    setRows(this.denials.body, found.denials.map(denialRow), "No denial of it, or asked for by it, is kept.", 9);
+    setRows(this.denials.body, found.denials.map(denialRow), "No denial of it, or asked for by it, is kept.", 10);
   }
 }

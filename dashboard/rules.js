@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules as they were loaded, and loading them again.
+// The rules as they were loaded, loading them again, and what they make of a request.
 
 import { ask, poll } from "./api.js";
 import { difference, hunks } from "./difference.js";
 import { h, say } from "./dom.js";
+import { Explain } from "./explain.js";
 import { count, dateTime, duration } from "./format.js";
 
 const SIGNS = { same: " ", gone: "−", new: "+" };
@@ -23,7 +24,7 @@ export class Rules {
     this.name = "Rules";
   }
 
-  show(main, signal) {
+  show(main, signal, of) {
     this.signal = signal;
     this.facts = h("dl", { id: "rules" });
     this.errors = h("div", { id: "rules-errors", role: "status" });
@@ -36,6 +37,7 @@ export class Rules {
         : h("p", { class: "muted" }, "This dashboard is read-only: a reload needs ", h("code", null, "server.admin.token"), ", a Unix socket, or SIGHUP."),
       h("button", { type: "button", id: "rules-compare", onclick: () => this.compare() }, "What would a reload change?"),
       h("a", { href: "#limits" }, "The limits in them")), this.errors, this.changes),
+    new Explain(signal, of).element,
     h("section", { class: "panel" }, h("h2", null, "The text as loaded"), this.text));
     this.again = poll(() => this.load(), 20, signal, this.live.problem);
   }

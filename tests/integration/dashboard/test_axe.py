@@ -22,8 +22,9 @@ LIMITS = [
     {"name": "healthy", "key": [], "rate": "1000/hour", "adaptive": "backend"},
 ]
 BACKEND = {"signals": {"queue": "pushed"}, "table": [{"queue": 100, "x": "50%"}]}
+EXPLAINED = "rules?path=/login&attribute=user%3Dann&header=user-agent%3A%20curl"
 VIEWS = ["overview", "limits", "limits/login", "denials", "key/user%3Dann", "standing", "standing/user%3Dbob",
-         "health", "rules"]
+         "health", "rules", EXPLAINED]
 SCREENS = [(1280, 900, False), (1280, 900, True), (390, 844, False), (390, 844, True)]
 TOKEN = "operator0123456789"
 
@@ -91,6 +92,9 @@ def test_the_dashboard(weir, browser, axe):
         page.run("location.hash = arguments[0]", view)
         wait_until(lambda: page.run("return document.querySelector('main').children.length"), what=view)
         wait_until(lambda: page.run("return document.documentElement.dataset.second"), what="a snapshot")
+        if view == EXPLAINED:
+            wait_until(lambda: page.run("return document.getElementById('explain-verdict')"), what="the explanation")
+            page.run("for (const one of document.querySelectorAll('details')) one.open = true")
         problems += found(browser, axe, view)
     page.run("location.hash = 'overview'")
     weir.write_rules(weir.config.read_text(encoding="utf-8").replace('"gcra"', '"gcrb"'))
