@@ -151,7 +151,7 @@ export class Explain {
     this.link.value = location.href;
     this.link.hidden = false;
     this.link.select();
-    const without = this.left ? " It has no secrets: who opens it gives them again." : "";
+    const without = this.left ? " It has no secrets: give them again where you open it." : "";
     try {
       await navigator.clipboard.writeText(location.href);
       say(`The link is copied.${without}`);

@@ -30,7 +30,7 @@ struct ask {
     uint32_t candidate_count;
     bool matched;    /* what is waited for next is a candidate, or the thread */
     bool running;    /* the thread has it */
-    json_t *answer;  /* but for `penalties` */
+    json_t *answer;  /* except `penalties` */
     char *penalties; /* what the thread has printed */
     int error;       /* which `reason` explains; 0: none */
     struct weir_reason reason;

@@ -5,7 +5,7 @@
  *   worker   peek ─▶ match ─▶ peek with candidates ─▶ text ─▶ reply
  *                                                       └▶ thread: steps of penalties (a file) ─┘
  *
- * Who may read may explain. All limits that apply are told of, and of the others the first
+ * Who may read may explain. The answer has all limits that apply, and of the others the first
  * WEIR_EXPLAIN_OTHERS_MAX. With 100,000 limits the match takes the admin listener's thread some
  * milliseconds; requests have other threads.
  */

@@ -8,7 +8,7 @@
  *   (the owner)              has the engine peek with candidates: explained->candidates
  *   weir_explain_...         print it (caller.h, limits.h)
  *
- * Nothing is charged. What is asked of engines is the owner's, since a store may answer later.
+ * Nothing is charged. The owner queues the peeks, since a store may answer later.
  *
  * Memory: some 100 KiB and 72 bytes a limit, on the heap.
  * Threads: one owner at a time. Printing reads the rules, the map of standing, and the history of
@@ -89,7 +89,7 @@ int weir_explained_match(struct weir_explained *explained, const struct weir_exp
 /* Whether a limit has a part in the decision: by itself, or as the pool of another. */
 bool weir_explained_applies(const struct weir_explained *explained, uint32_t rule);
 
-/* Whether there are penalties to be told of. */
+/* Whether penalties belong to the explanation. */
 bool weir_explained_has_strikes(const struct weir_explained *explained);
 
 /* The first check of a limit in the peek; UINT16_MAX: it has none, or its pool decides instead. */
