@@ -306,22 +306,25 @@ static bool is_own(const struct weir_lane *lane)
 /* Enters the lane that this thread keeps. False: it does not keep it any more. */
 static bool enter_own(struct weir_lane *lane)
 {
-    while (is_own(lane)) {
+    do {
         atomic_store_explicit(&lane->busy, 1, memory_order_relaxed);
         atomic_signal_fence(memory_order_seq_cst); /* the other side has the fence for both */
-        if (atomic_load_explicit(&lane->state, memory_order_acquire) == LANE_KEPT)
+        if (atomic_load_explicit(&lane->state, memory_order_acquire) == LANE_KEPT) {
+            lane->by_owner = true;
             return true;
+        }
         atomic_store_explicit(&lane->busy, 0, memory_order_release);
         sched_yield();
-    }
+    } while (is_own(lane));
     return false;
 }
 
 /* NULL: this thread keeps none. */
 static struct weir_lane *find_own(struct weir_engine_slots *lanes)
 {
+    uintptr_t self = this_thread();
     for (uint32_t i = 0; i < lanes->count; i++)
-        if (is_own(&lanes->lanes[i]))
+        if (atomic_load_explicit(&lanes->lanes[i].owner, memory_order_relaxed) == self)
             return &lanes->lanes[i];
     return NULL;
 }
@@ -380,11 +383,13 @@ struct weir_lane *weir_engine_slots_enter(struct weir_engine_slots *lanes)
 
 void weir_engine_slots_leave(struct weir_lane *lane)
 {
-    bool kept = atomic_load_explicit(&lane->owner, memory_order_relaxed) != 0;
-    if (kept && is_own(lane) && atomic_load_explicit(&lane->busy, memory_order_relaxed) != 0)
+    if (lane->by_owner) {
+        lane->by_owner = false;
         atomic_store_explicit(&lane->busy, 0, memory_order_release);
-    else
+    } else {
+        bool kept = atomic_load_explicit(&lane->owner, memory_order_relaxed) != 0;
         atomic_store_explicit(&lane->state, kept ? LANE_KEPT : LANE_FREE, memory_order_release);
+    }
 }
 
 /* Whether a lane may become free. */

@@ -48,6 +48,7 @@ struct weir_lane {
     _Atomic(uintptr_t) owner; /* that thread; 0: none keeps it */
     struct weir_engine_slots *of;
     uint32_t generation; /* of its rules, from 1 */
+    bool by_owner;       /* who is in it is the thread that keeps it */
     uint64_t marked_ns;  /* when the table's high-water mark was last raised from here */
     struct weir_store *store;
     struct weir_store *local; /* where on_store_error: local decides; NULL: no state file */
