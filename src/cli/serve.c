@@ -27,6 +27,18 @@ static bool take_log_format(void *field, char *value, struct weir_reason *reason
     return true;
 }
 
+static bool take_log_level(void *field, char *value, struct weir_reason *reason)
+{
+    static const char *const names[] = {"info", "warning", "error"};
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!strcmp(value, names[i])) {
+            ((struct weir_server_options *)field)->log_level = (enum weir_log_level)i;
+            return true;
+        }
+    }
+    return cli_refuse(reason, "'info', 'warning' or 'error'", value);
+}
+
 struct serve_options {
     struct weir_server_options server; /* first: what options are taken into */
     const char *pid_file;
@@ -60,6 +72,8 @@ static const struct cli_option options_table[] = {
                .kind = CLI_TEXT, AT(envoy_config)),
     CLI_OPTION(0, "pid-file", "PATH", "writes its process id there, for weir reload",
                .kind = CLI_TEXT, .at = offsetof(struct serve_options, pid_file)),
+    CLI_OPTION(0, "log-level", "LEVEL", "'info' (all lines, the default), 'warning' or 'error'",
+               .kind = CLI_TAKEN, .take = take_log_level),
     CLI_OPTION(0, "log-format", "FORMAT", "'text' (key=value, the default) or 'json'",
                .kind = CLI_TAKEN, .take = take_log_format),
 };

@@ -106,9 +106,12 @@ void weir_log_begin_below(struct weir_log_line *line, struct weir_log *log,
                           enum weir_log_level level, const char *event, uint64_t most)
 {
     struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
     line->log = log;
     line->used = 0;
+    line->wanted = false;
+    if (level < log->least)
+        return;
+    clock_gettime(CLOCK_REALTIME, &now);
     line->wanted = log_admit(log, (uint64_t)now.tv_sec, most);
     if (!line->wanted)
         return;

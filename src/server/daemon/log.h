@@ -12,7 +12,7 @@
  * an attacker fills is worse than a line that is missing); the first line after a pause in a flood
  * carries how many were dropped. Nothing on the path of an allowed request logs.
  *
- * Threads: any; the rate counter is an atomic. The format is set once before threads start.
+ * Threads: any; the rate counter is an atomic. Format and level are set once before threads start.
  */
 #ifndef WEIR_SERVER_DAEMON_LOG_H
 #define WEIR_SERVER_DAEMON_LOG_H
@@ -28,6 +28,7 @@ enum weir_log_level { WEIR_LOG_INFO, WEIR_LOG_WARNING, WEIR_LOG_ERROR };
 
 struct weir_log {
     enum weir_log_format format;
+    enum weir_log_level least; /* lines below it are not written */
     int fd;
     _Atomic uint64_t second_lines; /* second of the wall clock << 24 | lines in it */
     _Atomic uint64_t dropped;      /* since the last line */

@@ -359,6 +359,7 @@ int weir_server_run(const struct weir_server_options *options)
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is one, too: EFBIG, like a full disk */
     daemon->options = *options;
     weir_log_init(&daemon->log, STDERR_FILENO, options->log_format);
+    daemon->log.least = options->log_level;
     weir_supervisor_open(&daemon->supervisor);
     for (;;) {
         weir_control_signals_begin();

@@ -34,6 +34,7 @@ struct weir_server_options {
     bool watch;       /* reload when the rules file changes */
     bool reset_state; /* start with an empty state file in place of the one that is there */
     enum weir_log_format log_format;
+    enum weir_log_level log_level; /* lines below it are not written */
 };
 
 /* Whether a server would start with these rules alone, as far as that can be said without starting

@@ -9,11 +9,12 @@
 #include <strings.h>
 
 #include "feature/envoy/cli/values.h"
+#include "server/daemon/log.h"
 
 /* --- What has no effect ----------------------------------------------------------------------- */
 
 #define POOL "a worker has one connection to Redis, and pipelines"
-#define XDS "configuration by xDS is not supported"
+#define XDS "CONFIG_TYPE is not GRPC_XDS_SOTW"
 #define MEMCACHE "memcached is not supported"
 #define TRACING "tracing is not supported"
 #define PERSECOND "limits per second are in the same Redis as the others"
@@ -22,22 +23,6 @@
 static const struct {
     const char *name, *standard, *why;
 } without_effect[] = {
-    {"LOG_LEVEL", "WARN", "events of all levels are logged"},
-    {"CONFIG_GRPC_XDS_NODE_ID", "default", XDS},
-    {"CONFIG_GRPC_XDS_NODE_METADATA", "", XDS},
-    {"CONFIG_GRPC_XDS_SERVER_URL", "localhost:18000", XDS},
-    {"CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL", "3s", XDS},
-    {"CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", "", XDS},
-    {"CONFIG_GRPC_XDS_SERVER_USE_TLS", "false", XDS},
-    {"CONFIG_GRPC_XDS_CLIENT_TLS_CERT", "", XDS},
-    {"CONFIG_GRPC_XDS_CLIENT_TLS_KEY", "", XDS},
-    {"CONFIG_GRPC_XDS_SERVER_TLS_CACERT", "", XDS},
-    {"CONFIG_GRPC_XDS_SERVER_TLS_SAN", "", XDS},
-    {"XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", "10s", XDS},
-    {"XDS_CLIENT_BACKOFF_MAX_INTERVAL", "60s", XDS},
-    {"XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "0.5", XDS},
-    {"XDS_CLIENT_BACKOFF_JITTER", "true", XDS},
-    {"XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", "", XDS},
     {"USE_DOG_STATSD_MOGRIFIERS", "", "names of counters are not rewritten"},
     {"PROMETHEUS_MAPPER_YAML", "", "the mapping of names is the original's own"},
     {"PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", "false", "times are in seconds"},
@@ -83,6 +68,28 @@ static const struct {
     {"TRACING_SAMPLING_RATE", "1", TRACING},
 };
 
+/* Variables that need CONFIG_TYPE=GRPC_XDS_SOTW. */
+static const struct {
+    const char *name, *standard;
+} of_xds[] = {
+    {"CONFIG_GRPC_XDS_NODE_ID", "default"},
+    {"CONFIG_GRPC_XDS_NODE_METADATA", ""},
+    {"CONFIG_GRPC_XDS_SERVER_URL", "localhost:18000"},
+    {"CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL", "3s"},
+    {"CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", ""},
+    {"CONFIG_GRPC_XDS_SERVER_USE_TLS", "false"},
+    {"CONFIG_GRPC_XDS_CLIENT_TLS_CERT", ""},
+    {"CONFIG_GRPC_XDS_CLIENT_TLS_KEY", ""},
+    {"CONFIG_GRPC_XDS_SERVER_TLS_CACERT", ""},
+    {"CONFIG_GRPC_XDS_SERVER_TLS_SAN", ""},
+    {"XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", "10s"},
+    {"XDS_CLIENT_BACKOFF_MAX_INTERVAL", "60s"},
+    {"XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "0.5"},
+    {"XDS_CLIENT_BACKOFF_JITTER", "true"},
+    {"XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", ""},
+    {"WEIR_XDS_CACHE", ""},
+};
+
 /* Variables that need REDIS_URL. The original has a default for it, so there they have an effect.
  */
 static const struct {
@@ -107,10 +114,32 @@ static bool is_set(const struct envoy_values *values, const char *name, const ch
     return *value && strcasecmp(value, standard) != 0;
 }
 
+static bool is_xds(const struct envoy_values *values)
+{
+    return !strcmp(envoy_text(values, "CONFIG_TYPE", "FILE"), "GRPC_XDS_SOTW");
+}
+
+/* Envoy Gateway has to name a Redis; WEIR_REDIS=ignore is for who wants none. */
+static const char *redis_url(const struct envoy_values *values)
+{
+    bool ignored = !strcmp(envoy_text(values, "WEIR_REDIS", ""), "ignore");
+    return ignored ? "" : envoy_text(values, "REDIS_URL", "");
+}
+
+static void name_without_xds(const struct envoy_values *values, FILE *notes)
+{
+    if (is_xds(values))
+        return;
+    for (size_t i = 0; i < sizeof of_xds / sizeof *of_xds; i++) {
+        if (is_set(values, of_xds[i].name, of_xds[i].standard))
+            fprintf(notes, "weir: %s has no effect: " XDS "\n", of_xds[i].name);
+    }
+}
+
 static void name_without_redis(const struct envoy_values *values, FILE *notes)
 {
-    if (is_set(values, "REDIS_URL", ""))
-        return;
+    if (*redis_url(values) || is_set(values, "REDIS_URL", ""))
+        return; /* it is used, or ignored as its owner says */
     for (size_t i = 0; i < sizeof of_redis / sizeof *of_redis; i++) {
         if (is_set(values, of_redis[i].name, of_redis[i].standard))
             fprintf(notes,
@@ -127,12 +156,14 @@ static void name_without_effect(struct envoy_values *values, FILE *notes)
             fprintf(notes, "weir: %s has no effect: %s\n", without_effect[i].name,
                     without_effect[i].why);
     }
+    name_without_xds(values, notes);
     name_without_redis(values, notes);
     if (is_set(values, "EXTRA_TAGS", "") && envoy_flag(values, "USE_PROMETHEUS", false))
         fputs("weir: EXTRA_TAGS has no effect: Prometheus adds labels to what it scrapes\n", notes);
 }
 
 #define TAG_ITEM_MAX 256 /* of EXTRA_TAGS, as text */
+#define ITEM_MAX 1024    /* of other lists */
 
 /* --- Listeners -------------------------------------------------------------------------------- */
 
@@ -237,7 +268,7 @@ static void put_secret(struct envoy_values *values, FILE *out, const char *name,
 static void put_url(struct envoy_values *values, FILE *out)
 {
     char url[2048];
-    const char *given = envoy_text(values, "REDIS_URL", "");
+    const char *given = redis_url(values);
     const char *type = envoy_text(values, "REDIS_TYPE", "SINGLE");
     const char *s = envoy_flag(values, "REDIS_TLS", false) ? "s" : "";
     bool socket = !strcasecmp(envoy_text(values, "REDIS_SOCKET_TYPE", "unix"), "unix");
@@ -278,7 +309,7 @@ static void put_store(struct envoy_values *values, FILE *out)
                  {"cert", "REDIS_TLS_CLIENT_CERT"},
                  {"key", "REDIS_TLS_CLIENT_KEY"}};
     bool any = false;
-    if (!*envoy_text(values, "REDIS_URL", ""))
+    if (!*redis_url(values))
         return;
     fputs("store:\n  redis: { url: ", out);
     put_url(values, out);
@@ -334,6 +365,114 @@ static void put_folder(struct envoy_values *values, FILE *out)
     }
     fprintf(out, "  ignore_dot_files: %s\n",
             envoy_flag(values, "RUNTIME_IGNOREDOTFILES", false) ? "true" : "false");
+}
+
+/* The items of "k:v,k:v", `between` being the colon, as a mapping below `key`. */
+static void put_pairs(struct envoy_values *values, FILE *out, const char *key, const char *name,
+                      char between)
+{
+    const char *text = envoy_text(values, name, "");
+    if (*text)
+        fprintf(out, "    %s:\n", key);
+    for (const char *at = text; *at;) {
+        char item[ITEM_MAX];
+        size_t size = strcspn(at, ",");
+        const char *middle = memchr(at, between, size);
+        if (!middle || middle == at || size >= sizeof item) {
+            snprintf(item, sizeof item, "%.64s is no list of name%cvalue", name, between);
+            envoy_wrong(values, item);
+            return;
+        }
+        snprintf(item, sizeof item, "%.*s", (int)(middle - at), at);
+        fputs("      ", out);
+        envoy_put(values, out, item);
+        snprintf(item, sizeof item, "%.*s", (int)(size - (size_t)(middle + 1 - at)), middle + 1);
+        fputs(": ", out);
+        envoy_put(values, out, item);
+        fputs("\n", out);
+        at += size;
+        at += *at == ',';
+    }
+}
+
+static void put_xds_text(struct envoy_values *values, FILE *out, const char *key, const char *name)
+{
+    const char *text = envoy_text(values, name, "");
+    if (!*text)
+        return;
+    fprintf(out, "%s: ", key);
+    envoy_put(values, out, text);
+    fputs("\n", out);
+}
+
+static void put_xds_wait(struct envoy_values *values, FILE *out, const char *key, const char *name,
+                         uint64_t standard_s)
+{
+    uint64_t ms = envoy_duration(values, name, standard_s * UINT64_C(1000000000)) / 1000000;
+    if (ms < 1 || ms > 3600000) {
+        char text[128];
+        snprintf(text, sizeof text, "%.64s is a duration of 1ms to 1h", name);
+        envoy_wrong(values, text);
+    }
+    fprintf(out, "    %s: %llums\n", key, (unsigned long long)ms);
+}
+
+/* The original multiplies each wait by a random number; here it is the part of it that is random. */
+static void put_jitter(struct envoy_values *values, FILE *out)
+{
+    const char *text = envoy_text(values, "XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "0.5");
+    char *end;
+    double factor = strtod(text, &end);
+    if (*end || !(factor >= 0 && factor <= 1))
+        envoy_wrong(values, "XDS_CLIENT_BACKOFF_RANDOM_FACTOR is a number of 0 to 1");
+    bool on = envoy_flag(values, "XDS_CLIENT_BACKOFF_JITTER", true);
+    fprintf(out, "    jitter: %d%%\n", on ? (int)(factor * 100 + 0.5) : 0);
+}
+
+static void put_xds_tls(struct envoy_values *values, FILE *out)
+{
+    static const struct {
+        const char *key, *name;
+    } texts[] = {{"cert", "CONFIG_GRPC_XDS_CLIENT_TLS_CERT"},
+                 {"key", "CONFIG_GRPC_XDS_CLIENT_TLS_KEY"},
+                 {"ca", "CONFIG_GRPC_XDS_SERVER_TLS_CACERT"},
+                 {"name", "CONFIG_GRPC_XDS_SERVER_TLS_SAN"}};
+    const char *before = "";
+    if (!envoy_flag(values, "CONFIG_GRPC_XDS_SERVER_USE_TLS", false))
+        return;
+    fputs("    tls: { ", out);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const char *text = envoy_text(values, texts[i].name, "");
+        if (!*text)
+            continue;
+        fprintf(out, "%s%s: ", before, texts[i].key);
+        envoy_put(values, out, text);
+        before = ", ";
+    }
+    fputs(" }\n", out);
+}
+
+/* A control plane. */
+static void put_xds(struct envoy_values *values, FILE *out)
+{
+    uint64_t most = envoy_number(values, "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", 1 << 30, 0);
+    fputs("  xds:\n    server: ", out);
+    envoy_put(values, out, envoy_text(values, "CONFIG_GRPC_XDS_SERVER_URL", "localhost:18000"));
+    fputs("\n    node: ", out);
+    envoy_put(values, out, envoy_text(values, "CONFIG_GRPC_XDS_NODE_ID", "default"));
+    fputs("\n", out);
+    put_pairs(values, out, "metadata", "CONFIG_GRPC_XDS_NODE_METADATA", '=');
+    put_pairs(values, out, "headers", "CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", ':');
+    put_xds_tls(values, out);
+    put_xds_wait(values, out, "retry", "CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL", 3);
+    put_xds_wait(values, out, "backoff", "XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", 10);
+    put_xds_wait(values, out, "backoff_max", "XDS_CLIENT_BACKOFF_MAX_INTERVAL", 60);
+    put_jitter(values, out);
+    if (most > 0)
+        fprintf(out, "    max_message: %llu\n", (unsigned long long)(most > 1024 ? most : 1024));
+    put_xds_text(values, out, "    cache", "WEIR_XDS_CACHE");
+    if (!envoy_flag(values, "FORCE_START_WITHOUT_INITIAL_CONFIG", false))
+        fputs("  healthy_with_config: true\n", out);
 }
 
 static void put_headers(struct envoy_values *values, FILE *out)
@@ -471,7 +610,10 @@ static void put_ratio(struct envoy_values *values, FILE *out)
 static void put_envoy(struct envoy_values *values, FILE *out)
 {
     fputs("envoy:\n", out);
-    put_folder(values, out);
+    if (is_xds(values))
+        put_xds(values, out);
+    else
+        put_folder(values, out);
     put_flag(values, out, "merge_domains", "MERGE_DOMAIN_CONFIG");
     put_flag(values, out, "shadow_mode", "SHADOW_MODE");
     put_flag(values, out, "quota_mode", "QUOTA_MODE");
@@ -483,7 +625,7 @@ static void put_envoy(struct envoy_values *values, FILE *out)
     if (envoy_number(values, "LOCAL_CACHE_SIZE_IN_BYTES", INT64_MAX, 0) > 0)
         fputs("  count_local_cache: true\n", out);
     if (envoy_flag(values, "WEIR_REDIS_COMPAT", false)) {
-        if (!is_set(values, "REDIS_URL", ""))
+        if (!*redis_url(values))
             envoy_wrong(values, "WEIR_REDIS_COMPAT needs REDIS_URL");
         const char *prefix = envoy_text(values, "CACHE_KEY_PREFIX", "");
         fputs("  redis_compat: true\n", out);
@@ -506,16 +648,40 @@ static void check_kinds(struct envoy_values *values)
 {
     const char *config = envoy_text(values, "CONFIG_TYPE", "FILE");
     const char *backend = envoy_text(values, "BACKEND_TYPE", "redis");
-    if (strcmp(config, "FILE") != 0)
-        envoy_wrong(values, "CONFIG_TYPE: only FILE is supported, no xDS");
+    const char *redis = envoy_text(values, "WEIR_REDIS", "");
+    if (strcmp(config, "FILE") != 0 && !is_xds(values))
+        envoy_wrong(values, "CONFIG_TYPE is FILE or GRPC_XDS_SOTW");
+    if (*redis && strcmp(redis, "ignore") != 0)
+        envoy_wrong(values, "WEIR_REDIS is ignore, or not set");
     if (strcmp(backend, "redis") != 0)
         envoy_wrong(values, "BACKEND_TYPE: only redis is supported (and no Redis at all, where "
                             "REDIS_URL is not set), no memcached");
-    /* It never waits for a configuration, so this says nothing new; but it has to be a flag. */
+    /* With files it never waits for a configuration, so this says nothing new; but it has to be a
+     * flag. */
     (void)envoy_flag(values, "FORCE_START_WITHOUT_INITIAL_CONFIG", false);
     (void)envoy_flag(values, "REDIS_TLS", false);
     (void)envoy_number(values, "GRPC_PORT", 65535, 8081);
     (void)envoy_number(values, "WEIR_NODES", 1000, 0);
+}
+
+/* The levels of the original's logger, as weir has three. Without the variable all lines are written:
+ * the original's default, WARN, would hide when a configuration came into force. */
+static uint8_t read_log_level(struct envoy_values *values)
+{
+    static const struct {
+        const char *name;
+        uint8_t level;
+    } levels[] = {{"trace", WEIR_LOG_INFO},   {"debug", WEIR_LOG_INFO},
+                  {"info", WEIR_LOG_INFO},    {"warn", WEIR_LOG_WARNING},
+                  {"warning", WEIR_LOG_WARNING}, {"error", WEIR_LOG_ERROR},
+                  {"fatal", WEIR_LOG_ERROR},  {"panic", WEIR_LOG_ERROR}};
+    const char *text = envoy_text(values, "LOG_LEVEL", "info");
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        if (!strcasecmp(text, levels[i].name))
+            return levels[i].level;
+    }
+    envoy_wrong(values, "LOG_LEVEL is one of trace, debug, info, warn, error, fatal, panic");
+    return WEIR_LOG_INFO;
 }
 
 int cli_envoy_read(struct cli_envoy *envoy, cli_environment environment, void *context, FILE *notes,
@@ -523,7 +689,7 @@ int cli_envoy_read(struct cli_envoy *envoy, cli_environment environment, void *c
 {
     struct envoy_values values = {.environment = environment, .context = context, .reason = reason};
     size_t size;
-    *envoy = (struct cli_envoy){NULL, false};
+    *envoy = (struct cli_envoy){NULL, false, 0};
     reason->text[0] = '\0';
     FILE *out = open_memstream(&envoy->rules, &size);
     if (!out)
@@ -532,6 +698,7 @@ int cli_envoy_read(struct cli_envoy *envoy, cli_environment environment, void *c
     envoy->json_log = !strcmp(format, "json");
     if (!envoy->json_log && strcmp(format, "text") != 0)
         envoy_wrong(&values, "LOG_FORMAT is text or json");
+    envoy->log_level = read_log_level(&values);
     check_kinds(&values);
     fputs("version: 1\n", out);
     put_server(&values, out);

@@ -11,6 +11,7 @@
 #define WEIR_FEATURE_ENVOY_CLI_ENVIRONMENT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include <weir/error.h>
@@ -21,6 +22,7 @@ typedef const char *(*cli_environment)(void *context, const char *name);
 struct cli_envoy {
     char *rules; /* the text of a rules file; freed with free() */
     bool json_log;
+    uint8_t log_level; /* enum weir_log_level: LOG_LEVEL */
 };
 
 /* Reads the environment. Variables that have no effect are named on `notes`, a line each. Errors:

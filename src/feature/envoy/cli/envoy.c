@@ -64,6 +64,7 @@ int weir_command_envoy(int argc, char **argv)
         server.config_text = envoy.rules;
         server.workers = options.workers;
         server.log_format = envoy.json_log ? WEIR_LOG_JSON : WEIR_LOG_TEXT;
+        server.log_level = (enum weir_log_level)envoy.log_level;
         status = weir_server_run(&server);
     }
     free(envoy.rules);

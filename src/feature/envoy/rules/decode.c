@@ -395,22 +395,43 @@ static void decode_root(struct envoy_loader *loader, const struct rules_node *ro
         envoy_fail(loader, "error loading config file: yaml: unmarshal errors:%s", text);
 }
 
-void envoy_decode(struct envoy_loader *loader, const char *text, size_t size,
-                  struct envoy_source_file *file)
+static struct rules_node *tree_of_yaml(struct envoy_loader *loader,
+                                       const struct weir_envoy_file *from)
 {
-    struct rules_node *root;
+    struct rules_node *root = NULL;
     struct weir_problems problems = {0};
-    file->domain = (struct weir_bytes){"", 0};
     bool more = false;
-    int err =
-        rules_document_first(&root, &loader->scratch, loader->file, text, size, &more, &problems);
+    int err = rules_document_first(&root, &loader->scratch, loader->file, from->text, from->size,
+                                   &more, &problems);
     if (err == WEIR_ERR_MEMORY)
         loader->no_memory = true;
     else if (err < 0)
         envoy_fail(loader, "error loading config file: %s", problems.list[0].message);
-    else if (root)
-        decode_root(loader, root, file);
     weir_problems_free(&problems);
     if (more)
         warn_more(loader);
+    return err < 0 ? NULL : root;
+}
+
+static struct rules_node *tree_of_other(struct envoy_loader *loader,
+                                        const struct weir_envoy_file *from)
+{
+    struct rules_node *root = NULL;
+    struct weir_reason reason = {""};
+    int err = from->tree(&root, &loader->scratch, from, &reason);
+    if (err == WEIR_ERR_MEMORY)
+        loader->no_memory = true;
+    else if (err < 0)
+        envoy_fail(loader, "error loading config: %s", reason.text);
+    return err < 0 ? NULL : root;
+}
+
+void envoy_decode(struct envoy_loader *loader, const struct weir_envoy_file *from,
+                  struct envoy_source_file *file)
+{
+    file->domain = (struct weir_bytes){"", 0};
+    const struct rules_node *root =
+        from->tree ? tree_of_other(loader, from) : tree_of_yaml(loader, from);
+    if (root)
+        decode_root(loader, root, file);
 }

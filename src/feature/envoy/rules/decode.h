@@ -23,8 +23,8 @@ struct envoy_source_file {
     uint32_t count;
 };
 
-/* Reads one file's YAML: its keys first, then their values. */
-void envoy_decode(struct envoy_loader *loader, const char *text, size_t size,
+/* Reads one file, YAML or a tree that its maker has: its keys first, then their values. */
+void envoy_decode(struct envoy_loader *loader, const struct weir_envoy_file *from,
                   struct envoy_source_file *file);
 
 #endif

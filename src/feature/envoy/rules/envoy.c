@@ -57,7 +57,7 @@ static bool keep_options(struct weir_envoy *envoy, const struct weir_envoy_optio
 static void load_files(struct envoy_loader *loader, const struct weir_envoy_file *files,
                        uint32_t count)
 {
-    const char *prefix = loader->envoy->options.name_prefix;
+    const char *prefix = count > 0 && !files[0].tree ? loader->envoy->options.name_prefix : NULL;
     struct envoy_source_file *sources = envoy_borrow(loader, (count + 1) * sizeof(*sources));
     for (uint32_t i = 0; i < count && !loader->failed && !loader->no_memory; i++) {
         size_t size = strlen(files[i].name) + (prefix ? strlen(prefix) : 0) + 1;
@@ -68,7 +68,7 @@ static void load_files(struct envoy_loader *loader, const struct weir_envoy_file
         loader->file = sources[i].name = name;
         if (loader->envoy->options.opening)
             loader->envoy->options.opening(name);
-        envoy_decode(loader, files[i].text, files[i].size, &sources[i]);
+        envoy_decode(loader, &files[i], &sources[i]);
     }
     for (uint32_t i = 0; i < count && !loader->failed && !loader->no_memory; i++)
         envoy_compile(loader, &sources[i]);

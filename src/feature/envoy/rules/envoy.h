@@ -43,14 +43,24 @@ struct weir_envoy_error {
     char text[WEIR_ENVOY_ERROR_MAX];
 };
 
+struct rules_node;
+struct rules_arena;
+struct weir_envoy_file;
+
+/* Makes the tree of a file that is no YAML; *root and all below belong to `arena`. Errors: any,
+ * with the reason; WEIR_ERR_MEMORY. */
+typedef int (*weir_envoy_tree_fn)(struct rules_node **root, struct rules_arena *arena,
+                                  const struct weir_envoy_file *file, struct weir_reason *reason);
+
 struct weir_envoy_file {
     const char *name; /* as in messages */
     const char *text;
     size_t size;
+    weir_envoy_tree_fn tree; /* NULL: the text is YAML */
 };
 
-/* Compiles files, in their order. One reference is the caller's. Errors: WEIR_ERR_RULES with
- * `error` filled, WEIR_ERR_MEMORY. */
+/* Compiles files, in their order, which are of one kind. One reference is the caller's. Errors:
+ * WEIR_ERR_RULES with `error` filled, WEIR_ERR_MEMORY. */
 int weir_envoy_parse(struct weir_envoy **envoy, const struct weir_envoy_file *files, uint32_t count,
                      const struct weir_envoy_options *options, struct weir_envoy_error *error)
     __attribute__((warn_unused_result));

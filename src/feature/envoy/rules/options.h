@@ -44,10 +44,31 @@ struct weir_envoy_tag {
     const char *name, *value;
 };
 
+#define WEIR_XDS_PAIRS_MAX 32
+
+/* `xds` of it: a control plane in place of a folder. */
+struct weir_xds_settings {
+    const char *server;                                 /* HOST:PORT; NULL: there is none */
+    const char *node;                                   /* CONFIG_GRPC_XDS_NODE_ID */
+    struct weir_envoy_tag metadata[WEIR_XDS_PAIRS_MAX]; /* CONFIG_GRPC_XDS_NODE_METADATA */
+    struct weir_envoy_tag headers[WEIR_XDS_PAIRS_MAX];  /* …_XDS_CLIENT_ADDITIONAL_HEADERS */
+    uint32_t metadata_count, headers_count;
+    bool tls;                    /* CONFIG_GRPC_XDS_SERVER_USE_TLS */
+    const char *cert, *key, *ca; /* of the client; of the server. NULL: none; the system's */
+    const char *server_name;     /* in the server's certificate; NULL: HOST */
+    uint64_t retry_ns;           /* between attempts to connect */
+    uint64_t backoff_ns, backoff_most_ns; /* before a stream follows one that has ended */
+    uint8_t jitter;                       /* percent of these waits that are random */
+    uint64_t max_message;                 /* bytes of a response */
+    const char *cache;                    /* file of the last good response; NULL: none */
+};
+
 struct weir_envoy_settings {
-    const char *folder; /* of the configuration; NULL: there is no such service */
+    const char *folder;           /* of the configuration; NULL: see xds */
+    struct weir_xds_settings xds; /* without both there is no such service */
     struct weir_envoy_options options;
     bool need_domains; /* HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED */
+    bool need_config;  /* unhealthy until there is one; not FORCE_START_WITHOUT_INITIAL_CONFIG */
     bool
         need_store; /* REDIS_HEALTH_CHECK_ACTIVE_CONNECTION: unhealthy while no worker reaches it */
     /* Counters by statsd. */

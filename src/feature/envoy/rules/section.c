@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/envoy/rules/xds_section.h"
 #include "rules/load/environment.h"
 #include "rules/load/fields.h"
 
@@ -180,15 +181,17 @@ static void load_prometheus(struct rules_loader *loader, const struct rules_fiel
 
 /* --- The section ------------------------------------------------------------------------------ */
 
-enum { CONFIG, HEADERS, STATSD, PROMETHEUS, ON_STORE_ERROR, REDIS_COMPAT };
+enum { CONFIG, XDS, HEADERS, STATSD, PROMETHEUS, ON_STORE_ERROR, REDIS_COMPAT };
 
 #define FLAG(name_, member, doc_)                                                                  \
     {                                                                                              \
         name_, RULES_FLAG, AT(member), .otherwise = "false", .doc = (doc_)                         \
     }
 static const struct rules_keyword keywords[] = {
-    [CONFIG] = {"config", RULES_FILE, AT(folder), .flags = RULES_REQUIRED,
+    [CONFIG] = {"config", RULES_FILE, AT(folder), .absent = "`xds`",
                 .doc = "the folder; all files in it and below it"},
+    [XDS] = {"xds", RULES_MAPPING, .section = &envoy_xds_section, .absent = "`config`",
+             .doc = "[a control plane](envoy.md#xds) in place of a folder"},
     [HEADERS] = {"response_headers", RULES_FLAG, .section = &headers_section, .otherwise = "false",
                  .doc = "`true`, or names: `{limit: …, remaining: …, reset: …}`"},
     [STATSD] = {"statsd", RULES_MAPPING, .section = &statsd_section, .absent = "none",
@@ -212,6 +215,7 @@ static const struct rules_keyword keywords[] = {
     {"ignore_dot_files", RULES_FLAG, AT(options.ignore_dot_files), .otherwise = "true",
      .doc = "whether names that begin with a dot are left out"},
     FLAG("healthy_with_domains", need_domains, "unhealthy without a domain"),
+    FLAG("healthy_with_config", need_config, "unhealthy until a configuration is in force"),
     FLAG("healthy_with_store", need_store, "unhealthy while no worker reaches the store"),
     {"near_limit_ratio", RULES_TEXT, AT(options.near_limit_ratio), .parse = parse_ratio,
      .absent = "`0.8`", .doc = "above 0, at most 1"},
@@ -252,8 +256,11 @@ void rules_load_envoy(struct rules_loader *loader, const struct rules_node *node
     rules_section_defaults(&prometheus_section, envoy);
     if (!rules_section_load(loader, &rules_section_envoy, node, fields, envoy))
         return;
-    if (!fields[CONFIG].value)
-        rules_problem(loader, node, "`config` is missing: the folder of the configuration");
+    if (!fields[CONFIG].value == !fields[XDS].value)
+        rules_problem(loader, node,
+                      "`envoy` needs one of `config`, the folder of the configuration, and `xds`");
+    if (fields[XDS].value)
+        envoy_load_xds(loader, fields[XDS].value, &envoy->xds);
     if (fields[HEADERS].value)
         load_headers(loader, &fields[HEADERS], &envoy->options);
     if (fields[STATSD].value)

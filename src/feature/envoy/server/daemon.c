@@ -27,14 +27,16 @@ static struct weir_envoy_settings settings_of(const struct weir_daemon *daemon,
 {
     const struct weir_settings *all = weir_rules_settings(rules);
     struct weir_envoy_settings settings = all->envoy;
-    if (!settings.folder && daemon->options.envoy_config) {
+    if (!weir_envoy_configured(&settings) && daemon->options.envoy_config) {
         settings.options.ignore_dot_files = true;
         settings.options.nodes = all->store.nodes;
         settings.options.leased = all->store.leased;
         settings.options.shared = all->store.redis.url;
     }
-    if (daemon->options.envoy_config)
+    if (daemon->options.envoy_config) {
         settings.folder = daemon->options.envoy_config;
+        settings.xds.server = NULL;
+    }
     return settings;
 }
 
@@ -92,7 +94,7 @@ static int envoy_open_folder(struct weir_daemon *daemon, const struct weir_envoy
         .store_context = daemon,
     };
     struct weir_envoy_run *run = weir_daemon_envoy_run(daemon);
-    int err = settings->folder ? weir_envoy_shared_open(&run->shared, &options) : 0;
+    int err = weir_envoy_configured(settings) ? weir_envoy_shared_open(&run->shared, &options) : 0;
     if (!run->shared)
         return err;
     weir_envoy_shared_set(run->shared, settings, daemon->rules);
@@ -103,6 +105,35 @@ static int envoy_open_folder(struct weir_daemon *daemon, const struct weir_envoy
 static void on_watch(uv_timer_t *timer)
 {
     weir_daemon_want(timer->data, WEIR_WANT_ENVOY_WATCH);
+}
+
+static void on_wake(uv_async_t *wake)
+{
+    weir_daemon_want(wake->data, WEIR_WANT_ENVOY_WATCH);
+}
+
+/* On the stream's thread. */
+static void on_response(void *context)
+{
+    struct weir_envoy_run *run = context;
+    uv_async_send(&run->wake);
+}
+
+/* Looks at the folder now and then, or is told by the control plane. */
+static int start_watching(struct weir_daemon *daemon, struct weir_envoy_run *run)
+{
+    struct weir_envoy_shared *shared = run->shared;
+    if (shared->settings.folder) {
+        uv_timer_init(daemon->admin->loop, &run->watch);
+        run->watch.data = daemon;
+        uv_timer_start(&run->watch, on_watch, WEIR_ENVOY_WATCH_MS, WEIR_ENVOY_WATCH_MS);
+        return 0;
+    }
+    if (uv_async_init(daemon->admin->loop, &run->wake, on_wake) < 0)
+        return WEIR_ERR_IO;
+    run->wake.data = daemon;
+    return weir_xds_stream_open(&shared->xds, &shared->settings.xds, &daemon->log, on_response,
+                                run);
 }
 
 static int envoy_start(struct weir_daemon *daemon, struct weir_reason *reason)
@@ -117,12 +148,27 @@ static int envoy_start(struct weir_daemon *daemon, struct weir_reason *reason)
         err = envoy_open_folder(daemon, &settings);
     if (err < 0 || !run->shared)
         return err;
-    uv_timer_init(daemon->admin->loop, &run->watch);
-    run->watch.data = daemon;
-    uv_timer_start(&run->watch, on_watch, WEIR_ENVOY_WATCH_MS, WEIR_ENVOY_WATCH_MS);
-    return run->shared->settings.statsd_host
-               ? weir_envoy_statsd_open(&run->statsd, daemon->admin->loop, run->shared)
-               : 0;
+    err = start_watching(daemon, run);
+    if (err == 0 && run->shared->settings.statsd_host)
+        err = weir_envoy_statsd_open(&run->statsd, daemon->admin->loop, run->shared);
+    return err;
+}
+
+/* Whether the configuration is to come from somewhere else than it does, which needs a restart: a
+ * control plane in a folder's place, or another control plane. */
+static bool moved(const struct weir_daemon *daemon, const struct weir_envoy_settings *settings)
+{
+    const struct weir_envoy_shared *shared = weir_daemon_envoy(daemon);
+    if (!shared || !weir_envoy_configured(settings))
+        return !shared != !weir_envoy_configured(settings);
+    const char *is = shared->settings.xds.server, *wanted = settings->xds.server;
+    return !is != !wanted || (is && strcmp(is, wanted) != 0);
+}
+
+/* Whether what is configured can be read by the new rules. */
+static bool stays(const struct weir_daemon *daemon, const struct weir_envoy_settings *settings)
+{
+    return weir_daemon_envoy(daemon) && !moved(daemon, settings);
 }
 
 /* Its folder is read by the new rules; what is wrong there refuses no rules. */
@@ -134,7 +180,7 @@ static int envoy_check(struct weir_daemon *daemon, struct weir_rules *rules, voi
     if (!reading)
         return WEIR_ERR_MEMORY;
     reading->settings = settings_of(daemon, rules);
-    if (weir_daemon_envoy(daemon) && reading->settings.folder)
+    if (stays(daemon, &reading->settings))
         weir_envoy_reading_read(reading, weir_daemon_envoy(daemon));
     return 0;
 }
@@ -148,8 +194,8 @@ static void envoy_drop(void *read)
 static void envoy_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
 {
     struct weir_envoy_reading *reading = read;
-    weir_restart_note(daemon, !weir_daemon_envoy(daemon) != !reading->settings.folder, "envoy");
-    if (weir_daemon_envoy(daemon) && reading->settings.folder) {
+    weir_restart_note(daemon, moved(daemon, &reading->settings), "envoy");
+    if (stays(daemon, &reading->settings)) {
         weir_envoy_shared_set(weir_daemon_envoy(daemon), &reading->settings, rules);
         weir_envoy_shared_take(weir_daemon_envoy(daemon), reading);
     }
@@ -177,8 +223,13 @@ static void envoy_drain(struct weir_daemon *daemon)
 static void envoy_stop(struct weir_daemon *daemon)
 {
     struct weir_envoy_run *run = weir_daemon_envoy_run(daemon);
-    if (run)
-        weir_envoy_statsd_stop(run->statsd);
+    if (!run)
+        return;
+    weir_envoy_statsd_stop(run->statsd);
+    if (run->shared) {
+        weir_xds_stream_close(run->shared->xds);
+        run->shared->xds = NULL;
+    }
 }
 
 static void envoy_close(struct weir_daemon *daemon)

@@ -15,8 +15,9 @@ struct weir_envoy_run {
     struct weir_envoy_shared *shared; /* NULL: no such service is configured */
     struct weir_envoy_statsd *statsd;
     struct weir_quota_service *quota;
-    struct weir_envoy_reading reading; /* of the folder, while the background thread looks at it */
-    uv_timer_t watch;
+    struct weir_envoy_reading reading; /* while the background thread looks */
+    uv_timer_t watch;                  /* of the folder */
+    uv_async_t wake;                   /* a response of the control plane waits */
 };
 
 extern const struct weir_service weir_service_envoy;

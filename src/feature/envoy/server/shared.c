@@ -2,8 +2,13 @@
 /* see shared.h */
 #include "feature/envoy/server/shared.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "feature/envoy/server/xds/cache.h"
+#include "feature/envoy/server/xds/message.h"
+#include "rules/arena.h"
 
 const uint32_t weir_envoy_time_bounds_us[WEIR_ENVOY_TIMES] = {
     50, 100, 250, 500, 1000, 2500, 5000, 10000, 25000, 50000, 100000, 1000000};
@@ -24,6 +29,8 @@ void weir_envoy_shared_close(struct weir_envoy_shared *shared)
 {
     if (!shared)
         return;
+    weir_xds_stream_close(shared->xds);
+    free(shared->last.data);
     weir_envoy_unref(shared->current);
     weir_rules_unref(shared->first_rules);
     weir_rules_unref(shared->rules);
@@ -48,7 +55,9 @@ void weir_envoy_shared_set(struct weir_envoy_shared *shared,
         shared->settings.statsd_tags = first.statsd_tags;
         shared->settings.prometheus = first.prometheus;
         shared->settings.prometheus_path = first.prometheus_path;
+        shared->settings.xds = first.xds;
     }
+    atomic_store(&shared->need_config, settings->need_config);
     atomic_store(&shared->need_domains, settings->need_domains);
     atomic_store(&shared->need_store, settings->need_store);
 }
@@ -78,6 +87,7 @@ static void swap(struct weir_envoy_shared *shared, struct weir_envoy *envoy)
     struct weir_envoy *old = shared->current;
     shared->current = envoy;
     pthread_mutex_unlock(&shared->lock);
+    atomic_store(&shared->has_config, true);
     atomic_store(&shared->has_domains, weir_envoy_domain_count(envoy) > 0);
     atomic_store(&shared->fails_without_store, weir_envoy_fails_without_store(envoy));
     atomic_fetch_add(&shared->version, 1);
@@ -93,35 +103,142 @@ void weir_envoy_reading_begin(struct weir_envoy_reading *reading,
     reading->seen_print = shared->seen_print;
 }
 
-void weir_envoy_reading_read(struct weir_envoy_reading *reading,
-                             const struct weir_envoy_shared *shared)
+/* Makes the limits known to the stores, once they are compiled. */
+static void reading_prepare(struct weir_envoy_reading *reading,
+                            const struct weir_envoy_shared *shared)
 {
     struct prepare prepare = {shared, &reading->error};
+    if (reading->err == 0)
+        reading->err = weir_envoy_prepare(reading->envoy, prepare_limit, &prepare);
+    if (reading->err < 0) {
+        weir_envoy_unref(reading->envoy);
+        reading->envoy = NULL;
+    }
+}
+
+static void read_folder(struct weir_envoy_reading *reading, const struct weir_envoy_shared *shared)
+{
     const char *folder = reading->settings.folder;
     reading->read = true;
     reading->print = reading->seen_print = weir_envoy_fingerprint(folder);
     reading->err =
         weir_envoy_load(&reading->envoy, folder, &reading->settings.options, &reading->error);
-    if (reading->err == 0)
-        reading->err = weir_envoy_prepare(reading->envoy, prepare_limit, &prepare);
-    if (reading->err < 0)
-        weir_envoy_reading_drop(reading);
+    reading_prepare(reading, shared);
 }
 
-void weir_envoy_reading_watch(struct weir_envoy_reading *reading,
-                              const struct weir_envoy_shared *shared)
+static void read_response(struct weir_envoy_reading *reading,
+                          const struct weir_envoy_shared *shared,
+                          const struct weir_xds_response *response)
+{
+    const struct weir_bytes message = {response->data, response->size};
+    struct rules_arena arena = {0};
+    struct weir_envoy_file *files;
+    struct weir_reason reason = {""};
+    uint32_t count;
+    reading->read = true;
+    reading->err = weir_xds_files(&files, &count, &arena, message, &reason);
+    if (reading->err < 0)
+        snprintf(reading->error.text, sizeof reading->error.text, "%s", reason.text);
+    else
+        reading->err = weir_envoy_parse(&reading->envoy, files, count, &reading->settings.options,
+                                        &reading->error);
+    reading_prepare(reading, shared);
+    rules_arena_free(&arena);
+}
+
+static void read_cache(struct weir_envoy_reading *reading, const struct weir_envoy_shared *shared)
+{
+    const struct weir_xds_settings *xds = &reading->settings.xds;
+    if (xds->cache &&
+        weir_xds_cache_read(xds->cache, xds->max_message, &reading->response, &reading->cache) == 0)
+        read_response(reading, shared, &reading->response);
+}
+
+void weir_envoy_reading_read(struct weir_envoy_reading *reading,
+                             const struct weir_envoy_shared *shared)
+{
+    if (reading->settings.folder)
+        read_folder(reading, shared);
+    else if (shared->last.data)
+        read_response(reading, shared, &shared->last);
+    else
+        read_cache(reading, shared);
+}
+
+static void watch_folder(struct weir_envoy_reading *reading, const struct weir_envoy_shared *shared)
 {
     uint64_t print = weir_envoy_fingerprint(reading->settings.folder);
     bool settled = print == reading->seen_print;
     reading->seen_print = print;
     if (settled && print != reading->print)
-        weir_envoy_reading_read(reading, shared);
+        read_folder(reading, shared);
+}
+
+static void watch_stream(struct weir_envoy_reading *reading, const struct weir_envoy_shared *shared)
+{
+    const char *cache = reading->settings.xds.cache;
+    if (!weir_xds_stream_take(shared->xds, &reading->response))
+        return;
+    read_response(reading, shared, &reading->response);
+    if (cache && reading->err == 0 &&
+        weir_xds_cache_write(cache, &reading->response, &reading->cache) == 0)
+        reading->cache.text[0] = '\0';
+}
+
+void weir_envoy_reading_watch(struct weir_envoy_reading *reading,
+                              const struct weir_envoy_shared *shared)
+{
+    if (reading->settings.folder)
+        watch_folder(reading, shared);
+    else if (shared->xds)
+        watch_stream(reading, shared);
 }
 
 void weir_envoy_reading_drop(struct weir_envoy_reading *reading)
 {
     weir_envoy_unref(reading->envoy);
     reading->envoy = NULL;
+    free(reading->response.data);
+    reading->response.data = NULL;
+}
+
+/* Its sender learns what became of a response; what is in force is kept. */
+static void take_response(struct weir_envoy_shared *shared, struct weir_envoy_reading *reading)
+{
+    const char *error =
+        reading->error.text[0] ? reading->error.text : weir_error_text(reading->err);
+    uint64_t number = reading->response.number;
+    if (reading->cache.text[0])
+        weir_log_event(shared->options.log, WEIR_LOG_WARNING, "envoy_xds_cache", "reason",
+                       reading->cache.text);
+    if (!reading->response.data)
+        return;
+    if (reading->err == 0) {
+        free(shared->last.data);
+        shared->last = reading->response;
+        reading->response.data = NULL;
+    }
+    if (number > 0)
+        weir_xds_stream_answer(shared->xds, number, reading->err < 0 ? error : NULL);
+}
+
+static void log_loaded(struct weir_envoy_shared *shared, const struct weir_envoy_reading *reading,
+                       const struct weir_envoy *envoy, bool cached)
+{
+    const struct weir_envoy_settings *settings = &reading->settings;
+    struct weir_log_line line;
+    for (uint32_t i = 0; weir_envoy_warning(envoy, i); i++)
+        weir_log_event(shared->options.log, WEIR_LOG_WARNING, "envoy_config_warning", "message",
+                       weir_envoy_warning(envoy, i));
+    weir_log_begin(&line, shared->options.log, WEIR_LOG_INFO, "envoy_config_loaded");
+    if (settings->folder)
+        weir_log_text(&line, "folder", settings->folder);
+    else
+        weir_log_text(&line, cached ? "cache" : "server",
+                      cached ? settings->xds.cache : settings->xds.server);
+    weir_log_number(&line, "domains", weir_envoy_domain_count(envoy));
+    weir_log_number(&line, "limits", weir_envoy_limit_count(envoy));
+    weir_log_end(&line);
 }
 
 void weir_envoy_shared_take(struct weir_envoy_shared *shared, struct weir_envoy_reading *reading)
@@ -129,6 +246,9 @@ void weir_envoy_shared_take(struct weir_envoy_shared *shared, struct weir_envoy_
     struct weir_envoy *envoy = reading->envoy;
     shared->print = reading->print;
     shared->seen_print = reading->seen_print;
+    bool cached = reading->response.data && reading->response.number == 0;
+    if (!reading->read || reading->err < 0)
+        take_response(shared, reading);
     if (!reading->read)
         return;
     if (reading->err < 0) {
@@ -141,15 +261,8 @@ void weir_envoy_shared_take(struct weir_envoy_shared *shared, struct weir_envoy_
     reading->envoy = NULL;
     swap(shared, envoy);
     atomic_fetch_add(&shared->loads, 1);
-    for (uint32_t i = 0; weir_envoy_warning(envoy, i); i++)
-        weir_log_event(shared->options.log, WEIR_LOG_WARNING, "envoy_config_warning", "message",
-                       weir_envoy_warning(envoy, i));
-    struct weir_log_line line;
-    weir_log_begin(&line, shared->options.log, WEIR_LOG_INFO, "envoy_config_loaded");
-    weir_log_text(&line, "folder", reading->settings.folder);
-    weir_log_number(&line, "domains", weir_envoy_domain_count(envoy));
-    weir_log_number(&line, "limits", weir_envoy_limit_count(envoy));
-    weir_log_end(&line);
+    log_loaded(shared, reading, envoy, cached);
+    take_response(shared, reading);
 }
 
 struct weir_envoy *weir_envoy_shared_current(struct weir_envoy_shared *shared, uint64_t *version)
@@ -167,6 +280,8 @@ bool weir_envoy_healthy(const struct weir_envoy_shared *shared)
     if (atomic_load(&shared->stopping))
         return false;
     if (atomic_load(&shared->need_domains) && !atomic_load(&shared->has_domains))
+        return false;
+    if (atomic_load(&shared->need_config) && !atomic_load(&shared->has_config))
         return false;
     return !options->store_reached ||
            options->store_reached(options->store_context, atomic_load(&shared->need_store));

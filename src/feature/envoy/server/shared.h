@@ -4,6 +4,9 @@
  *   folder ─▶ load ─▶ current configuration ─▶ each service takes it up with its next call
  *                 └─▶ an error: counted, logged; the old one stays
  *
+ * With a control plane (xds/), a response takes the folder's place, and its sender learns what
+ * became of it.
+ *
  * The folder is looked at twice a second (weir_envoy_reading_watch): what changes is loaded when it
  * has stayed as it is from one look to the next, so that a file that is being written is not read.
  * That finds every way of changing it: writes, renames, a swapped link anywhere on the way, also
@@ -20,6 +23,7 @@
 #include "feature/envoy/rules/envoy.h"
 #include "feature/envoy/server/call.h"
 #include "feature/envoy/server/stats.h"
+#include "feature/envoy/server/xds/stream.h"
 #include "server/adhoc/adhoc_limits.h"
 
 /* Upper bounds of the histogram of calls, in us; one more is open. The original's begin at 5 ms,
@@ -67,11 +71,19 @@ struct weir_envoy_shared {
     struct weir_envoy *current;
     struct weir_envoy_service *services;
     _Atomic uint64_t version; /* counts configurations */
-    _Atomic bool has_domains, need_domains, need_store, stopping;
+    _Atomic bool has_domains, need_domains, has_config, need_config, need_store, stopping;
     _Atomic bool fails_without_store; /* some call does, while the store is not reached */
     _Atomic uint64_t loads, failed_loads;
-    uint64_t print, seen_print; /* of the folder: what is loaded; at the last look */
+    uint64_t print, seen_print;    /* of the folder: what is loaded; at the last look */
+    struct weir_xds_stream *xds;   /* NULL: there is a folder */
+    struct weir_xds_response last; /* of the control plane, or of its cache: what is loaded */
 };
+
+/* Whether there is such a service. */
+static inline bool weir_envoy_configured(const struct weir_envoy_settings *settings)
+{
+    return settings->folder || settings->xds.server;
+}
 
 /* Errors: WEIR_ERR_MEMORY. */
 int weir_envoy_shared_open(struct weir_envoy_shared **shared,
@@ -80,13 +92,13 @@ int weir_envoy_shared_open(struct weir_envoy_shared **shared,
 /* All services are closed. NULL is allowed. */
 void weir_envoy_shared_close(struct weir_envoy_shared *shared);
 
-/* New settings; a reference of the rules that own their strings is taken. Those of statsd and of
- * Prometheus' listener stay what they were at first. */
+/* New settings; a reference of the rules that own their strings is taken. Those of statsd, of
+ * Prometheus' listener and of the control plane stay what they were at first. */
 void weir_envoy_shared_set(struct weir_envoy_shared *shared,
                            const struct weir_envoy_settings *settings, struct weir_rules *rules);
 
-/* One look at the folder, and perhaps all that is in it: made by the main thread, filled by any
- * thread. */
+/* One look at the folder or for a response of the control plane, and perhaps all that is in it:
+ * made by the main thread, filled by any thread. */
 struct weir_envoy_reading {
     struct weir_envoy_settings settings; /* texts of rules that the maker holds */
     uint64_t print, seen_print;          /* as in struct weir_envoy_shared */
@@ -94,17 +106,20 @@ struct weir_envoy_reading {
     int err;
     struct weir_envoy *envoy; /* NULL after an error */
     struct weir_envoy_error error;
+    struct weir_xds_response response; /* of the control plane; number 0: of its cache */
+    struct weir_reason cache;          /* why the cache could not be read or written; empty */
 };
 
 /* Begins a load under the settings in use. */
 void weir_envoy_reading_begin(struct weir_envoy_reading *reading,
                               const struct weir_envoy_shared *shared);
 
-/* Reads the folder; on any thread. */
+/* Reads the folder, or again what the control plane has given, or its cache; on any thread. */
 void weir_envoy_reading_read(struct weir_envoy_reading *reading,
                              const struct weir_envoy_shared *shared);
 
-/* Looks at the folder, and reads it where it has changed; on any thread. */
+/* Looks at the folder, and reads it where it has changed; or reads the response that has come; on
+ * any thread. */
 void weir_envoy_reading_watch(struct weir_envoy_reading *reading,
                               const struct weir_envoy_shared *shared);
 #define WEIR_ENVOY_WATCH_MS 500
