@@ -130,16 +130,20 @@ static void name_without_xds(const struct envoy_values *values, FILE *notes)
 {
     if (is_xds(values))
         return;
-    for (size_t i = 0; i < sizeof of_xds / sizeof *of_xds; i++) {
+    for (size_t i = 0; i < sizeof of_xds / sizeof *of_xds; i++)
         if (is_set(values, of_xds[i].name, of_xds[i].standard))
             fprintf(notes, "weir: %s has no effect: " XDS "\n", of_xds[i].name);
-    }
 }
 
 static void name_without_redis(const struct envoy_values *values, FILE *notes)
 {
-    if (*redis_url(values) || is_set(values, "REDIS_URL", ""))
-        return; /* it is used, or ignored as its owner says */
+    if (*redis_url(values))
+        return;
+    if (is_set(values, "REDIS_URL", "")) {
+        fputs("weir: REDIS_* have no effect: WEIR_REDIS is ignore, states are in this process\n",
+              notes);
+        return;
+    }
     for (size_t i = 0; i < sizeof of_redis / sizeof *of_redis; i++) {
         if (is_set(values, of_redis[i].name, of_redis[i].standard))
             fprintf(notes,
@@ -417,7 +421,8 @@ static void put_xds_wait(struct envoy_values *values, FILE *out, const char *key
     fprintf(out, "    %s: %llums\n", key, (unsigned long long)ms);
 }
 
-/* The original multiplies each wait by a random number; here it is the part of it that is random. */
+/* The original multiplies each wait by a random number; here it is the part of it that is random.
+ */
 static void put_jitter(struct envoy_values *values, FILE *out)
 {
     const char *text = envoy_text(values, "XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "0.5");
@@ -664,22 +669,21 @@ static void check_kinds(struct envoy_values *values)
     (void)envoy_number(values, "WEIR_NODES", 1000, 0);
 }
 
-/* The levels of the original's logger, as weir has three. Without the variable all lines are written:
- * the original's default, WARN, would hide when a configuration came into force. */
+/* The levels of the original's logger, as weir has three. Without the variable all lines are
+ * written: the original's default, WARN, would hide when a configuration came into force. */
 static uint8_t read_log_level(struct envoy_values *values)
 {
     static const struct {
         const char *name;
         uint8_t level;
-    } levels[] = {{"trace", WEIR_LOG_INFO},   {"debug", WEIR_LOG_INFO},
-                  {"info", WEIR_LOG_INFO},    {"warn", WEIR_LOG_WARNING},
+    } levels[] = {{"trace", WEIR_LOG_INFO},      {"debug", WEIR_LOG_INFO},
+                  {"info", WEIR_LOG_INFO},       {"warn", WEIR_LOG_WARNING},
                   {"warning", WEIR_LOG_WARNING}, {"error", WEIR_LOG_ERROR},
-                  {"fatal", WEIR_LOG_ERROR},  {"panic", WEIR_LOG_ERROR}};
+                  {"fatal", WEIR_LOG_ERROR},     {"panic", WEIR_LOG_ERROR}};
     const char *text = envoy_text(values, "LOG_LEVEL", "info");
-    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
         if (!strcasecmp(text, levels[i].name))
             return levels[i].level;
-    }
     envoy_wrong(values, "LOG_LEVEL is one of trace, debug, info, warn, error, fatal, panic");
     return WEIR_LOG_INFO;
 }

@@ -131,6 +131,7 @@ static int visit_reading(struct walk *walk, const struct stat *own, const struct
         *slash = '.';
     struct weir_envoy_file *file = &folder->files[folder->count];
     file->name = name;
+    file->tree = NULL;
     int err = read_file(&folder->arena, walk->path, (size_t)what->st_size, file, &walk->reason);
     folder->count += err == 0;
     return err;

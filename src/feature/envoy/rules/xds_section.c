@@ -77,7 +77,7 @@ static void load_tls(struct rules_loader *loader, const struct rules_node *node,
 
 /* --- The section ------------------------------------------------------------------------------ */
 
-enum { SERVER, METADATA, HEADERS, TLS, BACKOFF, BACKOFF_MAX };
+enum { SERVER, METADATA, HEADERS, TLS };
 
 static const struct rules_keyword keywords[] = {
     [SERVER] = {"server", RULES_PLACE, AT(server), .flags = RULES_REQUIRED,
@@ -89,11 +89,10 @@ static const struct rules_keyword keywords[] = {
     [TLS] = {"tls", RULES_MAPPING, .section = &tls_section, .absent = "in clear",
              .doc = "`{cert: FILE, key: FILE, ca: FILE, name: NAME}`, read anew for each "
                     "connection; `{}` is TLS with the system's authorities"},
-    [BACKOFF] = {"backoff", RULES_DURATION, AT(backoff_ns), RULES_RANGE(RULES_MS, RULES_HOUR),
-                 .otherwise = "10s", .doc = "the wait before a stream follows one that has ended"},
-    [BACKOFF_MAX] = {"backoff_max", RULES_DURATION, AT(backoff_most_ns),
-                     RULES_RANGE(RULES_MS, RULES_HOUR), .otherwise = "1min",
-                     .doc = "the longest one: streams that bring nothing double it"},
+    {"backoff", RULES_DURATION, AT(backoff_ns), RULES_RANGE(RULES_MS, RULES_HOUR),
+     .otherwise = "10s", .doc = "the wait before a stream follows one that has ended"},
+    {"backoff_max", RULES_DURATION, AT(backoff_most_ns), RULES_RANGE(RULES_MS, RULES_HOUR),
+     .otherwise = "1min", .doc = "the longest one: streams that bring nothing double it"},
     {"node", RULES_TEXT, AT(node), .flags = RULES_FILLED, .otherwise = "default",
      .doc = "the id of this node"},
     {"retry", RULES_DURATION, AT(retry_ns), RULES_RANGE(RULES_MS, RULES_HOUR), .otherwise = "3s",
@@ -133,7 +132,4 @@ void envoy_load_xds(struct rules_loader *loader, const struct rules_node *node,
     xds->headers_count = load_pairs(loader, &fields[HEADERS], xds->headers);
     if (fields[TLS].value)
         load_tls(loader, fields[TLS].value, xds);
-    if (xds->backoff_ns > xds->backoff_most_ns)
-        rules_problem(loader, fields[BACKOFF].key ? fields[BACKOFF].key : node,
-                      "`backoff` is longer than `backoff_max`");
 }

@@ -12,6 +12,7 @@
 #include "feature/envoy/server/quota/service.h"
 #include "feature/envoy/server/shared.h"
 #include "feature/envoy/server/statsd.h"
+#include "feature/envoy/server/xds/metrics.h"
 #include "server/adhoc/daemon.h"
 #include "server/admin/exposition.h"
 #include "server/daemon/daemon.h"
@@ -252,6 +253,12 @@ static const struct weir_http_route *const envoy_routes[] = {
 
 static const struct weir_front *const envoy_fronts[] = {&weir_envoy_prometheus_front, NULL};
 
+static const struct weir_metric_table envoy_tables[] = {
+    {weir_quota_rows, weir_quota_numbers_read, sizeof(struct weir_quota_numbers)},
+    {weir_xds_rows, weir_xds_numbers_read, sizeof(struct weir_xds_numbers)},
+    {.rows = NULL},
+};
+
 const struct weir_service weir_service_envoy = {
     .name = "envoy",
     .routes = envoy_routes,
@@ -260,7 +267,7 @@ const struct weir_service weir_service_envoy = {
     .check = envoy_check,
     .apply = envoy_apply,
     .drop = envoy_drop,
-    .metrics = weir_quota_metrics,
+    .metrics = envoy_tables,
     .metrics_text = envoy_metrics,
     .drain = envoy_drain,
     .stop = envoy_stop,

@@ -522,7 +522,7 @@ def test_the_program_called_ratelimit_takes_its_environment(tmp_path):
 
 @pytest.mark.parametrize("variables, message", [
     ({"BACKEND_TYPE": "memcache"}, "BACKEND_TYPE: only redis is supported"),
-    ({"CONFIG_TYPE": "GRPC_XDS_SOTW"}, "CONFIG_TYPE: only FILE is supported, no xDS"),
+    ({"CONFIG_TYPE": "CIRCUS"}, "CONFIG_TYPE is FILE or GRPC_XDS_SOTW"),
     ({"PORT": "http"}, "PORT is a number of 0 to 65535, not 'http'"),
 ])
 def test_what_cannot_be_honoured_ends_the_start(variables, message):

@@ -13,6 +13,7 @@
 
 #include "feature/envoy/cli/environment.h"
 #include "rules/rules.h"
+#include "server/daemon/log.h"
 #include "test.h"
 
 /* "NAME=value" each, to NULL. */
@@ -295,7 +296,17 @@ TEST("wrong values are refused")
         {{"BACKEND_TYPE=memcache"},
          "BACKEND_TYPE: only redis is supported (and no Redis at all, where REDIS_URL is not set), "
          "no memcached"},
-        {{"CONFIG_TYPE=GRPC_XDS_SOTW"}, "CONFIG_TYPE: only FILE is supported, no xDS"},
+        {{"CONFIG_TYPE=CIRCUS"}, "CONFIG_TYPE is FILE or GRPC_XDS_SOTW"},
+        {{"WEIR_REDIS=maybe"}, "WEIR_REDIS is ignore, or not set"},
+        {{"LOG_LEVEL=loud"}, "LOG_LEVEL is one of trace, debug, info, warn, error, fatal, panic"},
+        {{"CONFIG_TYPE=GRPC_XDS_SOTW", "CONFIG_GRPC_XDS_NODE_METADATA=a"},
+         "CONFIG_GRPC_XDS_NODE_METADATA is no list of name=value"},
+        {{"CONFIG_TYPE=GRPC_XDS_SOTW", "CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS=:x"},
+         "CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS is no list of name:value"},
+        {{"CONFIG_TYPE=GRPC_XDS_SOTW", "CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL=0"},
+         "CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL is a duration of 1ms to 1h"},
+        {{"CONFIG_TYPE=GRPC_XDS_SOTW", "XDS_CLIENT_BACKOFF_RANDOM_FACTOR=2"},
+         "XDS_CLIENT_BACKOFF_RANDOM_FACTOR is a number of 0 to 1"},
         {{"REDIS_URL=a:1", "REDIS_TYPE=CIRCUS"}, "Unrecognized redis type CIRCUS"},
         {{"REDIS_URL=a:1", "REDIS_TYPE=SENTINEL"},
          "Expected master name and a list of urls for the sentinels, in the format: <redis master "
@@ -322,6 +333,60 @@ TEST("wrong values are refused")
 
 /* Every variable of the original, with a value that is not its default. What it changes shows in
  * the rules file, or it is named. */
+TEST("a control plane as Envoy Gateway names it")
+{
+    struct result result = READ(
+        "CONFIG_TYPE=GRPC_XDS_SOTW", "CONFIG_GRPC_XDS_SERVER_URL=envoy-gateway:18001",
+        "CONFIG_GRPC_XDS_NODE_ID=envoy-ratelimit", "CONFIG_GRPC_XDS_NODE_METADATA=a=b,c=d=e",
+        "CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS=x-token:t:u",
+        "CONFIG_GRPC_XDS_SERVER_USE_TLS=true", "CONFIG_GRPC_XDS_CLIENT_TLS_CERT=/certs/tls.crt",
+        "CONFIG_GRPC_XDS_CLIENT_TLS_KEY=/certs/tls.key",
+        "CONFIG_GRPC_XDS_SERVER_TLS_CACERT=/certs/ca.crt",
+        "CONFIG_GRPC_XDS_SERVER_TLS_SAN=envoy-gateway.example",
+        "CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL=500ms",
+        "XDS_CLIENT_BACKOFF_INITIAL_INTERVAL=2s", "XDS_CLIENT_BACKOFF_MAX_INTERVAL=20s",
+        "XDS_CLIENT_BACKOFF_RANDOM_FACTOR=0.25", "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES=5000",
+        "WEIR_XDS_CACHE=/var/xds", "FORCE_START_WITHOUT_INITIAL_CONFIG=true",
+        "REDIS_SOCKET_TYPE=tcp", "REDIS_URL=localhost:6379", "WEIR_REDIS=ignore",
+        "LOG_LEVEL=error");
+    const struct weir_xds_settings *xds = &result.settings->envoy.xds;
+    assert_null(result.settings->envoy.folder);
+    assert_string_equal(xds->server, "envoy-gateway:18001");
+    assert_string_equal(xds->node, "envoy-ratelimit");
+    assert_int_equal(xds->metadata_count, 2);
+    assert_string_equal(xds->metadata[1].name, "c");
+    assert_string_equal(xds->metadata[1].value, "d=e");
+    assert_int_equal(xds->headers_count, 1);
+    assert_string_equal(xds->headers[0].name, "x-token");
+    assert_string_equal(xds->headers[0].value, "t:u");
+    assert_true(xds->tls);
+    assert_string_equal(xds->cert, "/certs/tls.crt");
+    assert_string_equal(xds->key, "/certs/tls.key");
+    assert_string_equal(xds->ca, "/certs/ca.crt");
+    assert_string_equal(xds->server_name, "envoy-gateway.example");
+    assert_true(xds->retry_ns == 500000000 && xds->backoff_ns == 2000000000);
+    assert_true(xds->backoff_most_ns == UINT64_C(20000000000));
+    assert_int_equal(xds->jitter, 25);
+    assert_true(xds->max_message == 5000);
+    assert_string_equal(xds->cache, "/var/xds");
+    assert_false(result.settings->envoy.need_config);
+    assert_null(result.settings->store.redis.url);
+    assert_int_equal(result.envoy.log_level, WEIR_LOG_ERROR);
+    assert_string_equal(
+        result.notes,
+        "weir: REDIS_* have no effect: WEIR_REDIS is ignore, states are in this process\n");
+    result_free(&result);
+    result = READ("CONFIG_TYPE=GRPC_XDS_SOTW", "XDS_CLIENT_BACKOFF_JITTER=false");
+    xds = &result.settings->envoy.xds;
+    assert_string_equal(xds->server, "localhost:18000");
+    assert_string_equal(xds->node, "default");
+    assert_true(!xds->tls && xds->metadata_count == 0 && xds->headers_count == 0);
+    assert_true(xds->retry_ns == 3000000000 && xds->backoff_ns == UINT64_C(10000000000));
+    assert_int_equal(xds->jitter, 0);
+    assert_true(result.settings->envoy.need_config);
+    result_free(&result);
+}
+
 TEST("no variable is skipped")
 {
     static const char *const base[] = {
@@ -344,7 +409,6 @@ TEST("no variable is skipped")
         "GRPC_SERVER_TLS_KEY=/x",
         "GRPC_CLIENT_TLS_CACERT=/x",
         "GRPC_CLIENT_TLS_SAN=x",
-        "LOG_LEVEL=DEBUG",
         "MERGE_DOMAIN_CONFIG=true",
         "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED=true",
         "RUNTIME_ROOT=/x",

@@ -11,16 +11,12 @@
 #include "server/daemon/daemon.h"
 #include "server/grpc/front.h"
 
-struct numbers {
-    uint64_t streams, buckets, charged;
-    uint64_t counts[WEIR_QUOTA_COUNTS];
-};
-#define AT(member) .at = offsetof(struct numbers, member)
+#define AT(member) .at = offsetof(struct weir_quota_numbers, member)
 
-static bool read_numbers(struct weir_daemon *daemon, void *read)
+bool weir_quota_numbers_read(struct weir_daemon *daemon, void *read)
 {
     struct weir_quota_service *service = weir_daemon_quota(daemon);
-    struct numbers *numbers = read;
+    struct weir_quota_numbers *numbers = read;
     if (!weir_daemon_listens(daemon, &weir_grpc_front) || !service)
         return false;
     pthread_mutex_lock(&service->lock);
@@ -37,11 +33,11 @@ static void put_assignments(struct weir_metrics *metrics, const struct weir_metr
                             const void *numbers)
 {
     for (unsigned i = 0; i < WEIR_QUOTA_COUNTS; i++)
-        weir_metrics_value(metrics, metric, ((const struct numbers *)numbers)->counts[i],
+        weir_metrics_value(metrics, metric, ((const struct weir_quota_numbers *)numbers)->counts[i],
                            weir_quota_count_names[i]);
 }
 
-static const struct weir_metric rows[] = {
+const struct weir_metric weir_quota_rows[] = {
     {"weir_quota_streams", "gauge", NULL, "Streams of Envoy's quota service.", AT(streams)},
     {"weir_quota_buckets", "gauge", NULL, "Buckets of these streams.", AT(buckets)},
     {"weir_quota_charged_total", "counter", NULL, "Cost charged for assignments, over all limits.",
@@ -49,8 +45,4 @@ static const struct weir_metric rows[] = {
     {"weir_quota_assignments_total", "counter", "kind",
      "What buckets of the quota service were given.", .put = put_assignments},
     {.name = NULL},
-};
-const struct weir_metric_table weir_quota_metrics[] = {
-    {rows, read_numbers, sizeof(struct numbers)},
-    {.rows = NULL},
 };

@@ -42,7 +42,7 @@ struct weir_xds_stream {
     uint64_t number; /* of the last response */
     bool connected;
     bool ended; /* by the server: libcurl waits for the end of the requests, which never comes */
-    char *out; /* the request that is being sent */
+    char *out;  /* the request that is being sent */
     size_t out_size, out_sent;
     char head[HEAD];
     size_t head_used;
