@@ -10,8 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/shared_file.h"
 #include "core/text/siphash.h"
-#include "rules/file.h"
 
 #define MAGIC "weir xds 1\n"
 #define MAGIC_SIZE (sizeof MAGIC - 1)
@@ -91,20 +92,6 @@ int weir_xds_cache_read(const char *path, uint64_t most, struct weir_xds_respons
 
 /* --- Writing ---------------------------------------------------------------------------------- */
 
-static bool write_all(int file, const char *data, size_t size)
-{
-    size_t used = 0;
-    while (used < size) {
-        ssize_t put = write(file, data + used, size - used);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return false;
-        used += (size_t)put;
-    }
-    return true;
-}
-
 static bool write_draft(const char *draft, const struct weir_xds_response *response)
 {
     char head[HEAD_SIZE] = MAGIC;
@@ -114,8 +101,9 @@ static bool write_draft(const char *draft, const struct weir_xds_response *respo
     int file = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0)
         return false;
-    bool good = write_all(file, head, HEAD_SIZE) &&
-                write_all(file, response->data, response->size) && fsync(file) == 0;
+    bool good = weir_file_write_all(file, head, HEAD_SIZE) == HEAD_SIZE &&
+                weir_file_write_all(file, response->data, response->size) == response->size &&
+                fsync(file) == 0;
     int kept = errno;
     good = close(file) == 0 && good;
     errno = kept;
