@@ -11,7 +11,7 @@ from daemon.envoy import OK, OVER_LIMIT, rule
 from daemon.grpc import Stub
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
-from daemon.control_plane import ControlPlane, config
+from control_plane import ControlPlane, config
 
 
 class Service(Weir):
