@@ -120,7 +120,7 @@ static void on_response(void *context)
     uv_async_send(&run->wake);
 }
 
-/* Looks at the folder now and then, or is told by the control plane. */
+/* Looks at the folder now and then, or when the control plane has sent something. */
 static int start_watching(struct weir_daemon *daemon, struct weir_envoy_run *run)
 {
     struct weir_envoy_shared *shared = run->shared;
