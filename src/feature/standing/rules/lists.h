@@ -4,7 +4,7 @@
  *   files ─weir_standing_lists_read─▶ lists ─weir_standing_lists_set─▶ map
  *
  * Reading takes as long as the disk takes, and may be done on any thread; setting is the map's
- * writer's, and waits for nothing. Files are opened as rules/file.h says: a FIFO is refused.
+ * writer's, and waits for nothing. Files are opened as base/file.h says: a FIFO is refused.
  *
  * Memory: about 40 bytes a value and its text, until the lists are freed.
  */
