@@ -13,7 +13,6 @@
 #include "feature/reserve/server/daemon.h"
 #include "server/adhoc/daemon.h"
 #include "server/daemon/clock.h"
-#include "server/daemon/services/list.h"
 #include "server/daemon/services/services.h"
 #include "server/http/front.h"
 #include "server/net/daemon.h"
@@ -46,7 +45,7 @@ static void open_worker(struct http_harness *harness, const char *text)
     const struct weir_table_options table = {
         .bytes = 4 << 20, .wall_ns = weir_clock_wall_ns(), .boot_ns = weir_clock_boot_ns()};
     text = text ? text : no_rules;
-    daemon->services = weir_services;
+    weir_services_take(daemon);
     check(weir_services_route(daemon) == 0);
     weir_log_init(&daemon->log, open("/dev/null", O_WRONLY | O_CLOEXEC), WEIR_LOG_TEXT);
     check(weir_table_open(&daemon->table, &table, &reason) == 0);
