@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is wrong with a server now, for the first line of the dashboard: the rules that were not
  * taken, a store or a state file that is away, a table without room, limits that are scaled down, a
- * clock that was set. Most urgent first.
+ * clock that was set, bans and penalties in force. Most urgent first.
  *
  * Threads: the main thread's.
  */
