@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "core/bytes.h"
 #include "feature/dashboard/rules/shown_rules.h"
 #include "rules/rules.h"
 #include "test.h"
@@ -44,6 +45,17 @@ TEST("values of secret names are hidden")
     assert_shown("token:\n", "token:(hidden)\n");
     assert_shown("a: token\n", "a: token\n");
     assert_shown("- token\n- {token: x}\n", "- token\n- {token: (hidden)}\n");
+}
+
+TEST("values of header fields that carry credentials are hidden, also where no limit reads them")
+{
+    static const char *const secret[] = {"header.authorization", "header.cookie", "cookie.sid"};
+    static const char *const open[] = {"header.user-agent", "user", "client.ip"};
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(weir_rules_hides(rules, weir_bytes_of(secret[i])));
+        assert_false(weir_rules_hides(rules, weir_bytes_of(open[i])));
+    }
+    assert_shown("header.authorization: Bearer x\n", "header.authorization: (hidden)\n");
 }
 
 TEST("what looks like a variable is a secret where secrets are not expanded")
