@@ -105,7 +105,7 @@ def hints(folder, *limits):
 
 def test_validate_hints_at_what_two_counters_admit(tmp_path):
     exact = [("log", "rate: 5/min, algorithm: sliding_log"),
-             ("strict", "rate: 5/min, strict: true"), ("fixed", "rate: 5/s, algorithm: fixed_window"),
+             ("strict", "rate: 5/min, strict: true"),
              ("bucket", "rate: 5/s, algorithm: gcra"), ("ten", "rate: 5/min, segments: 10"),
              ("many", "rate: 500/min, segments: 60"), ("none", "rate: 0/min"),
              ("all", "rate: unlimited"), ("month", "quota: 5/month")]
@@ -115,6 +115,7 @@ def test_validate_hints_at_what_two_counters_admit(tmp_path):
     assert list(found) == ["a, c", "b, d"]
     assert "`algorithm: sliding_log` or `strict: true`" in found["a, c"]
     assert "`segments: 10`" in found["b, d"]
+    assert "2N" in hints(tmp_path, ("fixed", "rate: 5/s, algorithm: fixed_window"), *exact)["fixed"]
     found = hints(tmp_path, *((f"l{i}", "rate: 100/h") for i in range(7)))
     assert list(found) == ["l0, l1, l2, l3, l4 and 2 more"]
 
