@@ -158,6 +158,7 @@ struct weir_denials_settings {
     uint64_t keep_ns;    /* default 7 days */
     uint64_t size_bytes; /* of the file, and of the one before it, together; default 64 MiB */
     uint32_t series;     /* of keys denied most, in the metrics; default 0 */
+    uint32_t top;        /* of keys used most, likewise */
     uint32_t sample;     /* of each key and limit in a second, by each worker; default 5; 0: none */
 };
 struct weir_xdp_settings;

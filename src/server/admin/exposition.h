@@ -4,8 +4,8 @@
  * here. The same rows write the totals of a limit in the JSON of the admin API.
  *
  * Labels come from the configuration and from weir itself, so that the number of series is known
- * before the first request. Only weir_denied_key_total has keys of requests, at most `series` of
- * `denials`, and Envoy's statistics as many as stats.h allows.
+ * before the first request. Only weir_denied_key_total and weir_top have keys of requests, at most
+ * `series` and `top` of `denials`, and Envoy's statistics as many as stats.h allows.
  *
  * Threads: the admin worker's.
  */

@@ -62,14 +62,20 @@ def metrics_in(text):
 
 def rules(folder):
     """With a state file: the metrics of the edge are there only then."""
-    return rules_of({"name": "api", "key": ["user"], "algorithm": "gcra", "rate": "3/hour",
-                     "burst": 3}, standing={"by": ["user"]},
+    return rules_of({"name": "api", "match": {"path": "/**"}, "key": ["user"], "algorithm": "gcra", "rate": "3/hour",
+                     "burst": 3}, standing={"by": ["user"]}, denials={"top": 10},
                     state={"file": str(folder / "state"), "size": "4MiB"})
+
+
+def use_up(weir):
+    """A burst, and a denial that is asked to wait."""
+    for _ in range(4):
+        weir.check(path="/api", attributes={"user": "ann"})
 
 
 def test_every_metric_of_board_and_alerts_exists(tmp_path):
     with Weir(tmp_path, rules(tmp_path)) as weir:
-        weir.check(attributes={"user": "ann"})
+        use_up(weir)
         known = {name.partition("{")[0] for name in weir.metrics()}
     asked = set().union(*map(metrics_in, queries()))
     assert len(asked) > 20
@@ -84,7 +90,7 @@ def test_every_metric_of_board_and_alerts_exists(tmp_path):
 
 def test_labels_of_queries_are_those_of_the_metrics(tmp_path):
     with Weir(tmp_path, rules(tmp_path)) as weir:
-        weir.check(attributes={"user": "ann"})
+        use_up(weir)
         labels = {}
         for series in weir.metrics():
             name, _, rest = series.partition("{")
@@ -148,7 +154,7 @@ def check_queries(weir, log):
             return {"status": error.code, "data": error.read()}
 
     def grows():
-        weir.check(attributes={"user": "ann"})
+        use_up(weir)
         found = ask("rate(weir_decisions_total[1m])")
         return found["status"] == "success" and any(
             float(one["value"][1]) > 0 for one in found["data"]["result"])

@@ -2,7 +2,7 @@
 /* see section.h */
 #include "feature/use/rules/section.h"
 
-enum { DENIALS_FILE, DENIALS_KEEP, DENIALS_SIZE, DENIALS_SAMPLE, DENIALS_SERIES };
+enum { DENIALS_FILE, DENIALS_KEEP, DENIALS_SIZE, DENIALS_SAMPLE, DENIALS_SERIES, DENIALS_TOP };
 
 #define AT(member) RULES_AT(struct weir_denials_settings, member)
 
@@ -26,6 +26,10 @@ static const struct rules_keyword keywords[] = {
                         .otherwise = "0",
                         .doc = "how many of the keys denied most are in the metrics, by name",
                         .why = "names of callers make series without bound in Prometheus"},
+    [DENIALS_TOP] = {"top", RULES_NUMBER, AT(top), RULES_RANGE(0, WEIR_DENIALS_SERIES_MAX),
+                     .otherwise = "0",
+                     .doc = "how many of the keys used most are in the metrics, by name",
+                     .why = "names of callers make series without bound in Prometheus"},
 };
 const struct rules_section rules_section_denials = RULES_SECTION("denials", keywords);
 

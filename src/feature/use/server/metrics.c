@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "feature/use/server/daemon.h"
 #include "feature/use/server/edge_sums.h"
@@ -232,6 +233,17 @@ static const struct weir_metric edge_rows[] = {
     {.name = NULL},
 };
 
+/* A text as the value of a label, with what would end it escaped. It is UTF-8 without controls. */
+static void label(char *out, const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] == '"' || text[i] == '\\')
+            *out++ = '\\';
+        *out++ = text[i];
+    }
+    *out = 0;
+}
+
 /* --- Keys ------------------------------------------------------------------------------------- */
 
 /* What the keys of one limit did in the last minute. */
@@ -300,17 +312,6 @@ static const struct weir_metric key_rows[] = {
     {.name = NULL},
 };
 
-/* A text as the value of a label, with what would end it escaped. It is UTF-8 without controls. */
-static void label(char *out, const char *text, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        if (text[i] == '"' || text[i] == '\\')
-            *out++ = '\\';
-        *out++ = text[i];
-    }
-    *out = 0;
-}
-
 static bool wants_denied_keys(struct weir_daemon *daemon, void *read)
 {
     return weir_rules_settings(daemon->rules)->denials.series > 0;
@@ -339,9 +340,119 @@ static void put_denied_keys(struct weir_metrics *metrics, const struct weir_metr
     free(list);
 }
 
+static bool wants_top(struct weir_daemon *daemon, void *read)
+{
+    return weir_daemon_use(daemon) && weir_rules_settings(daemon->rules)->denials.top > 0;
+}
+
+static int by_count(const void *a, const void *b)
+{
+    uint64_t one = ((const struct weir_heavy_entry *)a)->count;
+    uint64_t other = ((const struct weir_heavy_entry *)b)->count;
+    return (one < other) - (one > other);
+}
+
+static void put_top(struct weir_metrics *metrics, const struct weir_metric *metric,
+                    const void *numbers)
+{
+    struct weir_use_service *use = weir_daemon_use(metrics->daemon);
+    struct weir_heavy *read = use->read[WEIR_SEEN_KEYS];
+    uint32_t most = weir_rules_settings(metrics->daemon->rules)->denials.top, count = 0;
+    bool known = weir_windows_read(use->seen[WEIR_SEEN_KEYS], WEIR_WINDOW_MINUTE,
+                                   weir_worker_time(metrics->daemon->admin), read) == 0;
+    struct weir_heavy_entry *list = known ? calloc(weir_heavy_used(read) + 1, sizeof *list) : NULL;
+    for (; list && count < weir_heavy_used(read); count++)
+        weir_heavy_get(read, count, &list[count]);
+    if (list)
+        qsort(list, count, sizeof *list, by_count);
+    for (uint32_t i = 0; i < count && i < most; i++) {
+        char name[2 * WEIR_HEAVY_NAME_MAX + 1];
+        char text[WEIR_SHOWN_TEXT_MAX], key[2 * WEIR_SHOWN_TEXT_MAX + 1];
+        size_t size = weir_shown_text((struct weir_bytes){list[i].text, list[i].text_size}, text);
+        label(name, list[i].name, list[i].name_size);
+        label(key, text, size);
+        weir_metrics_value(metrics, metric, list[i].count, name, key);
+    }
+    free(list);
+}
+
+static const struct weir_metric top_rows[] = {
+    {"weir_top", "gauge", "limit,key",
+     "Requests of the last minute of the keys used most (`top` of `denials`); sampled.",
+     .put = put_top},
+    {.name = NULL},
+};
+
 static const struct weir_metric denied_rows[] = {
     {"weir_denied_key_total", "counter", "limit,key",
      "Denials of the keys denied most (`series` of `denials`).", .put = put_denied_keys},
+    {.name = NULL},
+};
+
+/* --- Totals ----------------------------------------------------------------------------------- */
+
+static void put_routes(struct weir_metrics *metrics, const struct weir_metric *metric,
+                       const void *numbers)
+{
+    const struct weir_totals *totals = &weir_daemon_use(metrics->daemon)->totals;
+    for (unsigned i = 0; i <= WEIR_TOTALS_NAMES; i++) {
+        const struct weir_totals_row *row = &totals->rows[WEIR_TOTALS_ROUTES][i];
+        const char *name = weir_totals_name(totals, WEIR_TOTALS_ROUTES, i);
+        char escaped[2 * WEIR_TOTALS_NAME_MAX + 1];
+        if (!name)
+            continue;
+        label(escaped, name, strlen(name));
+        weir_metrics_value(metrics, metric, row->count - row->denied, escaped, "allowed");
+        weir_metrics_value(metrics, metric, row->denied, escaped, "denied");
+    }
+}
+
+static void put_bursts(struct weir_metrics *metrics, const struct weir_metric *metric,
+                       const void *numbers)
+{
+    const struct weir_totals *totals = &weir_daemon_use(metrics->daemon)->totals;
+    for (unsigned i = 0; i <= WEIR_TOTALS_NAMES; i++) {
+        const char *name = weir_totals_name(totals, WEIR_TOTALS_BURSTS, i);
+        if (name)
+            weir_metrics_value(metrics, metric, totals->rows[WEIR_TOTALS_BURSTS][i].count, name);
+    }
+}
+
+static void put_waits(struct weir_metrics *metrics, const struct weir_metric *metric,
+                      const void *numbers)
+{
+    const struct weir_totals *totals = &weir_daemon_use(metrics->daemon)->totals;
+    for (unsigned i = 0; i <= WEIR_TOTALS_NAMES; i++) {
+        const struct weir_totals_row *row = &totals->rows[WEIR_TOTALS_WAITS][i];
+        const char *name = weir_totals_name(totals, WEIR_TOTALS_WAITS, i);
+        uint64_t below = 0;
+        for (unsigned j = 0; name && j < WEIR_RETRY_BOUNDS; j++) {
+            below += row->waits[j];
+            weir_metrics_put(metrics, "%s_bucket{limit=\"%s\",le=\"%" PRIu32 "\"} %" PRIu64 "\n",
+                             metric->name, name, weir_retry_bounds_s[j], below);
+        }
+        if (!name)
+            continue;
+        weir_metrics_put(metrics, "%s_bucket{limit=\"%s\",le=\"+Inf\"} %" PRIu64 "\n", metric->name,
+                         name, row->count);
+        weir_metrics_series(metrics, metric, "_sum", name);
+        weir_metrics_put(metrics, "%" PRIu64 ".%03" PRIu64 "\n", row->sum_ms / 1000,
+                         row->sum_ms % 1000);
+        weir_metrics_series(metrics, metric, "_count", name);
+        weir_metrics_put(metrics, "%" PRIu64 "\n", row->count);
+    }
+}
+
+static const struct weir_metric total_rows[] = {
+    {"weir_route_requests_total", "counter", "route,result",
+     "Requests by the path pattern of the rules that they are in; sampled. At most 50, and other.",
+     .put = put_routes},
+    {"weir_limit_exhausted_total", "counter", "limit",
+     "Requests that took the last of a key's limit; sampled. At most 50 limits, and other.",
+     .put = put_bursts},
+    {"weir_limit_retry_after_seconds", "histogram", "limit",
+     "How long the denials of the log were asked to wait. At most 50 limits, and other.",
+     .put = put_waits},
     {.name = NULL},
 };
 
@@ -411,6 +522,8 @@ const struct weir_metric_table weir_use_metrics[] = {
     {refused_rows, has_use, 0},
     {edge_rows, read_edge, sizeof(uint64_t)},
     {key_rows, has_use, 0},
+    {total_rows, has_use, 0},
+    {top_rows, wants_top, 0},
     {kept_rows, read_kept, sizeof(struct kept)},
     {denied_rows, wants_denied_keys, 0},
     {.rows = NULL},

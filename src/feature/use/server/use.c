@@ -106,6 +106,7 @@ static void take_denials(struct weir_use_service *use)
         while (weir_observer_take_denial(use->observers[i], &denial)) {
             memcpy(denial.node, use->node, node);
             denial.node_size = (uint8_t)node;
+            weir_totals_denial(&use->totals, &denial);
             struct weir_denial *kept = keep(use, &denial);
             if (use->file)
                 write_line(use, kept);
@@ -123,6 +124,8 @@ void weir_use_collect(struct weir_use_service *use, uint64_t now_ns)
     for (unsigned i = 0; i < use->observer_count; i++) {
         const struct weir_heavy *seen[WEIR_SEEN];
         weir_observer_take(use->observers[i], seen);
+        weir_totals_keys(&use->totals, seen[WEIR_SEEN_KEYS]);
+        weir_totals_places(&use->totals, seen[WEIR_SEEN_PLACES]);
         for (int what = 0; what < WEIR_SEEN; what++)
             use->lost += weir_windows_add(use->seen[what], seen[what], now_ns) < 0;
     }

@@ -27,6 +27,7 @@
 #include "feature/use/series.h"
 #include "feature/use/server/denial_file.h"
 #include "feature/use/server/observer.h"
+#include "feature/use/server/totals.h"
 #include "feature/use/windows.h"
 #include "rules/string_map.h"
 #include "server/daemon/log.h"
@@ -111,6 +112,8 @@ struct weir_use_service {
     unsigned observer_count;
     struct weir_windows *seen[WEIR_SEEN];
     struct weir_heavy *read[WEIR_SEEN]; /* room for reading a window */
+
+    struct weir_totals totals; /* of all times */
 
     struct weir_denial *denials; /* by sequence % WEIR_DENIALS_KEPT */
     uint64_t denial_last;        /* the newest sequence; 0: none */

@@ -27,10 +27,13 @@ LIMITS = [
 ]
 
 
+ADMIN = {"admin": {"address": "127.0.0.1:0", "token": "s3cret"}}
+
+
 def use_rules(*limits, **denials):
     return rules_of(*(limits or LIMITS), plans=PLANS, default_plan="free",
                     denials={"sample": 1000, **denials},
-                    server={"admin": {"address": "127.0.0.1:0", "token": "s3cret"}})
+                    server=ADMIN)
 
 
 def serve(folder, rules, *options):
@@ -433,6 +436,40 @@ def test_metrics_count_waits_fronts_and_the_log(tmp_path):
             return weir.metrics().get('weir_limit_used_percent{limit="search"}') == 100
 
         wait_until(used)
+
+
+def test_routes_bursts_and_waits_have_bounded_series(tmp_path):
+    limits = [{"name": f"l{i}", "match": {"path": f"/p{i}/:id"}, "key": ["user"], "rate": "1/h"} for i in range(60)]
+    with serve(tmp_path, rules_of(*limits, denials={"top": 3}, server=ADMIN)) as weir:
+        for i in range(60):
+            for _ in range(3 if i == 0 else 1):
+                weir.check(method="GET", path=f"/p{i}/7", attributes={"user": "ann"})
+        metrics = weir.metrics()
+        routes = {name: value for name, value in metrics.items() if name.startswith("weir_route_requests_total")}
+        assert len(routes) == 2 * 51 and sum(routes.values()) == 62
+        assert routes['weir_route_requests_total{route="other",result="allowed"}'] == 10
+        assert not any("/7" in name for name in routes)
+        assert sum(value for name, value in routes.items() if "denied" in name) == 2
+        bursts = {name: value for name, value in metrics.items() if name.startswith("weir_limit_exhausted_total")}
+        assert len(bursts) == 51 and sum(bursts.values()) == 60
+        assert metrics['weir_limit_retry_after_seconds_count{limit="l0"}'] == 2
+        assert metrics['weir_limit_retry_after_seconds_bucket{limit="l0",le="3600"}'] == 2
+        assert metrics['weir_limit_retry_after_seconds_bucket{limit="l0",le="900"}'] == 0
+        assert 0 < metrics['weir_limit_retry_after_seconds_sum{limit="l0"}'] <= 7200
+        top = {name: value for name, value in metrics.items() if name.startswith("weir_top{")}
+        assert len(top) == 3 and top['weir_top{limit="l0",key="user=ann"}'] == 3
+
+
+def test_the_top_is_off_by_default_and_hides_secrets(tmp_path):
+    limit = {"name": "l", "key": ["header.authorization"], "rate": "9/h"}
+    with serve(tmp_path, rules_of(limit, server=ADMIN)) as weir:
+        weir.check(path="/", headers={"Authorization": "Bearer sesame"})
+        assert not any(name.startswith("weir_top") for name in weir.metrics())
+        weir.write_rules(rules_of(limit, denials={"top": 1}, server=ADMIN))
+        weir.reload()
+        weir.check(path="/", headers={"Authorization": "Bearer sesame"})
+        top = [name for name in weir.metrics() if name.startswith("weir_top{")]
+        assert len(top) == 1 and "sesame" not in top[0] and "sha256" in top[0]
 
 
 # --- The documentation -----------------------------------------------------------------------------
