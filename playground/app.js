@@ -97,11 +97,30 @@ function move_to(now, count) {
 }
 
 function load(list, pattern) {
+  shut = null;
   state.pattern = pattern;
   state.origin = list.length > 0 && pattern === "log" ? list[0][0] / state.p.w * state.p.w : 0n;
   lanes.load(list);
   decide_again();
   move_to(state.origin);
+  fill_controls();
+}
+
+// What a closed tap holds back; null: it is open.
+let shut = null;
+
+// Closes the tap: what comes after now does not, while time continues and the bucket drains. Opened
+// again, what is still to come then comes.
+function turn_tap() {
+  const list = lanes.list();
+  const kept = shut ? [...list, ...shut.filter(([at]) => at > state.now)] : list.slice(0, state.count);
+  shut = shut ? null : list.slice(state.count);
+  kept.sort((a, b) => (a[0] < b[0] ? -1 : Number(a[0] > b[0])));
+  if (state.pattern !== "log") state.pattern = "own";
+  lanes.load(kept);
+  decide_again();
+  state.count = lanes.until(state.now);
+  set_text("announce", shut ? `The tap is closed: ${shut.length} requests wait behind it.` : "The tap is open.");
   fill_controls();
 }
 
@@ -344,6 +363,8 @@ function fill_controls() {
   find("pattern").value = state.pattern;
   find("run").textContent = state.playing ? "Pause" : "Play";
   find("client-label").hidden = !log_clients;
+  set_text("shut", shut ? "Open the tap" : "Close the tap");
+  find("shut").setAttribute("aria-pressed", String(shut !== null));
   set_text("about-title", algorithm.title);
   set_text("about", algorithm.how);
   set_text("about-bound", `Most in any window: ${algorithm.bound_text} = ${algorithm.bound(p)}.`);
@@ -517,6 +538,7 @@ function listen() {
     event.target.value = ""; // so that the same file can be opened again
   });
   find("clear").addEventListener("click", clear);
+  find("shut").addEventListener("click", turn_tap);
   find("run").addEventListener("click", () => (state.playing ? pause() : play()));
   find("start").addEventListener("click", () => { pause(); move_to(state.origin, 0); });
   find("back").addEventListener("click", () => step(-1));

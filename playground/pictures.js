@@ -47,6 +47,15 @@ function bucket_facts(pen, x, y, big, of, lines) {
   lines.forEach((line, i) => pen.text(x, y + 52 + 20 * i, line));
 }
 
+// What did not fit, all of it counted; a moment after it, it is seen to run over the rim.
+function overflow(pen, view, x, y, rim) {
+  const { denied } = view.lanes.judge(view.lane, view.lane, view.count);
+  pen.text(x, y, `${denied} overflowed`, { colour: denied > 0n ? "bad" : "muted", bold: denied > 0n });
+  const last = view.count - 1, ago = last >= 0 ? view.now - view.lanes.at(last) : 0n, seen = view.p.w / 10n;
+  if (!rim || last < 0 || ago > seen || view.lanes.outcome(view.lane, last).allowed) return;
+  drop(pen, rim.x + rim.width + 8, rim.y + 6 + 30 * (seen > 0n ? ratio(ago, seen, 1) : 0));
+}
+
 function draw_bucket(pen, view, size, look) {
   const leaks = view.name === "leaky_meter", { b } = view.p;
   const width = Math.min(170, size.width * 0.38);
@@ -67,6 +76,7 @@ function draw_bucket(pen, view, size, look) {
     pen.line([[middle, 38], [middle, 54]], "muted");
     pen.shape([[middle - 4, 50], [middle + 4, 50], [middle, 57]], { fill: "muted" });
     bucket_facts(pen, facts.x, facts.y, `${b - look.remaining}`, `of ${b} taken`, [`${rate} leak`, moving ? `empty in ${time_text(look.reset)}` : "empty"]);
+    overflow(pen, view, facts.x, facts.y + 92, box);
     return;
   }
   pen.shape([[middle - 16, 14], [middle + 16, 14], [middle + 16, 24], [middle + 6, 24], [middle + 6, 34], [middle - 6, 34], [middle - 6, 24], [middle - 16, 24]], { fill: "used" });
@@ -110,6 +120,7 @@ function draw_queue(pen, view, size, look) {
     if (at > 12) pen.dot(at, y, 7, waits ? { fill: "accent" } : { fill: "good" });
   }
   pen.text(12, 30, `${waiting} waiting; one leaves each ${time_text(w / n)}`, { bold: true });
+  overflow(pen, view, door + 8, y + 56, null);
   pen.text(12, size.height - 26, look.allowed ? `The next request waits ${time_text(look.owed)}.` : `Full: a place is free in ${time_text(look.retry)}.`, { colour: look.allowed ? "muted" : "bad" });
 }
 
@@ -256,5 +267,6 @@ export function draw_picture(pen, view) {
 export function picture_text(view) {
   const look = view.lanes.look(view.lane, view.count, view.now);
   return `${ALGORITHMS[view.name].title} at ${time_text(view.now - view.origin)}: remaining ${look.remaining}, `
+    + (view.name.startsWith("leaky") ? `${view.lanes.judge(view.lane, view.lane, view.count).denied} overflowed, ` : "")
     + (look.allowed ? "the next request passes" : `the next request is denied for ${time_text(look.retry)}`);
 }

@@ -260,6 +260,37 @@ def test_patterns_play_stop_and_step(page):
     assert page.text("verdict").startswith("Request 20 of 20")
 
 
+OF_ALL = re.compile(r"Request (\d+) of (\d+)")
+
+
+def test_a_tap_that_is_closed_lets_the_bucket_drain_and_opens_again(page):
+    page.open("v=play&a=leaky_meter&n=5&b=5")
+    page.choose("pattern", "storm")
+    page.seek(300)
+    sent, total = map(int, OF_ALL.match(page.text("verdict")).groups())
+    assert 0 < sent < total
+    page.press("shut")
+    assert page.find("shut").text == "Open the tap" and page.find("shut").get_attribute("aria-pressed") == "true"
+    assert OF_ALL.match(page.text("verdict")).groups() == (str(sent), str(sent))
+    page.press("shut")
+    assert page.find("shut").text == "Close the tap"
+    assert OF_ALL.match(page.text("verdict")).groups() == (str(sent), str(total))
+    page.press("shut")
+    page.press("clear")
+    assert page.find("shut").text == "Close the tap" and page.text("verdict") == ""
+
+
+def test_what_overflows_is_counted(page):
+    for name in ("leaky_meter", "leaky_queue"):
+        page.open(f"v=play&a={name}&n=5&b=5")
+        page.choose("pattern", "storm")
+        page.seek(1000)
+        label = page.find("picture").get_attribute("aria-label")
+        overflowed = int(re.search(r"(\d+) overflowed", label)[1])
+        passed, denied = re.search(r"(\d+) passed, (\d+) denied", page.find("timeline").get_attribute("aria-label")).groups()
+        assert overflowed == int(denied) > 0 and int(passed) > 0
+
+
 def test_algorithms_side_by_side_before_their_judge(page):
     page.open(f"v=compare&{BORDER}").seek(1000)
     rows = page.rows()
