@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The circuit breaker of a server that several stores reach, each over a connection and on a thread
- * of its own: breaker.h's states, once for all of them.
+ * of its own: base/breaker.h's states, once for all of them.
  *
  * It knows one way in which a server is gone: it is silent. WEIR_BREAKER_FAILURES late calls in a
  * row, of whichever stores, open it for all; an answer to any store begins the count anew. A lost
