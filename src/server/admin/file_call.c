@@ -85,7 +85,8 @@ void weir_file_call_start(struct weir_http_call *http, struct weir_file_call *ca
         call->release(call);
         return;
     }
-    call->job = (struct weir_job){.run = job_run, .done = job_done, .drop = job_drop};
+    call->job =
+        (struct weir_job){.what = call->what, .run = job_run, .done = job_done, .drop = job_drop};
     call->daemon = http->http->server;
     call->slot = slot;
     slot->owner = call;

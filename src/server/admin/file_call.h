@@ -25,6 +25,7 @@ struct weir_file_call {
     struct weir_job job; /* first */
     struct weir_daemon *daemon;
     struct weir_slot *slot; /* NULL: its connection is gone */
+    const char *what;       /* it reads, for the log (struct weir_job) */
     void (*read)(struct weir_file_call *call);
     /* The JSON of the answer; NULL: it is 503, and *reason says why (without a text: memory was
      * out). */
@@ -35,8 +36,8 @@ struct weir_file_call {
 /* Whether the background thread is free now; if not, the call is answered with 503. */
 bool weir_file_call_may_start(struct weir_http_call *http);
 
-/* Has `call` (with its three functions) read and answered, and released in the end, whatever comes.
- * Only after weir_file_call_may_start. */
+/* Has `call` (with `what` and its three functions) read and answered, and released in the end,
+ * whatever comes. Only after weir_file_call_may_start. */
 void weir_file_call_start(struct weir_http_call *http, struct weir_file_call *call);
 
 #endif

@@ -81,6 +81,11 @@ bool weir_background_busy(const struct weir_background *background)
     return background->started;
 }
 
+const char *weir_background_what(const struct weir_background *background)
+{
+    return background->started && background->started->what ? background->started->what : "";
+}
+
 void weir_background_start(struct weir_background *background, struct weir_job *job)
 {
     background->started = job;

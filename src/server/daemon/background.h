@@ -22,6 +22,7 @@ struct weir_background;
 
 /* Embedded in what the job works on, which is the thread's from start until done. */
 struct weir_job {
+    const char *what;                   /* it does, for the log: "a look at certificates" */
     void (*run)(struct weir_job *job);  /* on the thread */
     void (*done)(struct weir_job *job); /* on the loop */
     void (*drop)(struct weir_job *job); /* at a close, in place of `done`; NULL: none */
@@ -32,6 +33,9 @@ int weir_background_open(struct weir_background **background) __attribute__((war
 
 /* Whether a job is started and not done. */
 bool weir_background_busy(const struct weir_background *background);
+
+/* What the job that is busy does; "" where none is. */
+const char *weir_background_what(const struct weir_background *background);
 
 /* Starts a job; not while one is busy. */
 void weir_background_start(struct weir_background *background, struct weir_job *job);

@@ -181,6 +181,7 @@ static void control_on_clock(uv_timer_t *timer)
     uint64_t now_ns = weir_worker_time(daemon->admin);
     weir_daemon_want(daemon, WEIR_WANT_WATCH);
     weir_daemon_reload_tick(daemon);
+    weir_daemon_work_tick(daemon, weir_clock_boot_ns());
     control_watch_neighbours(daemon);
     weir_services_tick(daemon, now_ns);
     now_ns = weir_engine_store_time(daemon->admin->engine, now_ns);

@@ -113,7 +113,9 @@ struct weir_next_run {
 
 /* What is to be done on the background thread. */
 struct weir_work {
-    unsigned wanted; /* WEIR_WANT_..., not begun */
+    unsigned wanted;             /* WEIR_WANT_..., not begun */
+    uint64_t waits_ns, again_ns; /* since when a reload was seen to wait, 0: none does; and when
+                                    that is logged next */
     void (*begin)(struct weir_daemon *daemon, unsigned wanted);
 };
 

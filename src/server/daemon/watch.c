@@ -136,7 +136,10 @@ void weir_daemon_watch_start(struct weir_daemon *daemon, unsigned wanted)
 {
     struct weir_watch *watch = &daemon->watching;
     memset(watch, 0, sizeof *watch);
-    watch->job = (struct weir_job){.run = watch_run, .done = watch_done};
+    watch->job =
+        (struct weir_job){.what = "a look at certificates, Envoy's folder and the state file",
+                          .run = watch_run,
+                          .done = watch_done};
     watch->daemon = daemon;
     watch->wanted = weir_daemon_envoy(daemon) ? wanted : wanted & ~(unsigned)WEIR_WANT_ENVOY_WATCH;
     watch->rules = weir_rules_ref(daemon->rules);

@@ -13,4 +13,7 @@
  * done. */
 void weir_daemon_want(struct weir_daemon *daemon, unsigned wanted);
 
+/* Once a second: logs a reload that waits long for another job (`reload_waits`), and which. */
+void weir_daemon_work_tick(struct weir_daemon *daemon, uint64_t now_ns);
+
 #endif

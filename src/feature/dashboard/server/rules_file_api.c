@@ -89,8 +89,10 @@ static void file_handle(struct weir_http_call *call)
         weir_http_problem(call, WEIR_HTTP_503, NULL, weir_error_text(WEIR_ERR_MEMORY));
         return;
     }
-    look->call =
-        (struct weir_file_call){.read = look_read, .answer = look_answer, .release = look_release};
+    look->call = (struct weir_file_call){.what = "a look at the rules file for the dashboard",
+                                         .read = look_read,
+                                         .answer = look_answer,
+                                         .release = look_release};
     look->path = daemon->options.config;
     look->rules = weir_rules_ref(daemon->rules);
     weir_file_call_start(call, &look->call);

@@ -73,7 +73,8 @@ static void first_done(struct weir_job *job)
 static void read_first(struct weir_daemon *daemon)
 {
     struct weir_watch *watch = &daemon->watching;
-    watch->job = (struct weir_job){.run = first_run, .done = first_done};
+    watch->job =
+        (struct weir_job){.what = "reading Envoy's folder", .run = first_run, .done = first_done};
     watch->daemon = daemon;
     struct weir_envoy_run *run = weir_daemon_envoy_run(daemon);
     weir_envoy_reading_begin(&run->reading, run->shared);

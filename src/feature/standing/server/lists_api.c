@@ -276,8 +276,10 @@ static struct look *look_new(const struct weir_standing_listed *listed,
 
     if (!look)
         return NULL;
-    look->call =
-        (struct weir_file_call){.read = look_read, .answer = look_answer, .release = look_release};
+    look->call = (struct weir_file_call){.what = "a look at a file of `lists`",
+                                         .read = look_read,
+                                         .answer = look_answer,
+                                         .release = look_release};
     look->ask = *ask;
     look->level = level;
     (void)keep(&look->ask.value, keep(&look->ask.kind, keep(&look->ask.file, look->room)));

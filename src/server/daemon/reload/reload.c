@@ -299,7 +299,7 @@ static void reload_begin(struct weir_daemon *daemon, void (*done)(struct weir_jo
 {
     struct weir_reload *reload = &daemon->reload;
     memset(reload, 0, sizeof *reload);
-    reload->job = (struct weir_job){.run = reload_run, .done = done};
+    reload->job = (struct weir_job){.what = "a reload", .run = reload_run, .done = done};
     reload->daemon = daemon;
     reload->first = first;
     reload->began_ns = weir_clock_boot_ns();
