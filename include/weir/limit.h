@@ -60,6 +60,7 @@ enum weir_algorithm {
     WEIR_COUNTER, /* no limit: a number with a life, which Redis commands keep in a table */
     WEIR_PREPAID, /* units that were given, above another limit (src/core/prepaid.h) */
 };
+#define WEIR_ALGORITHMS (WEIR_PREPAID + 1)
 
 /* "Never": no wait makes it admissible. Also the value of a time beyond the range. */
 #define WEIR_NEVER UINT64_MAX

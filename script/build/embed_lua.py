@@ -3,8 +3,9 @@
 
 Each script is the named files of the folder in order, without comments and indentation (Redis keeps
 the text, and it is loaded after every restart), with the SHA-1 that EVALSHA calls it by. A part
-FUNCTION=FILE+FILE makes them the body of a local function. A line "--% include FILE" stands for the
-lines of another file. A script whose NAME begins with "!" is in no list: its user names it.
+FUNCTION@KIND/KIND=FILE+FILE makes them the body of a local function. A line "--% include FILE" stands
+for the lines of another file, and "--% kinds" for the choice of a function by `kind`, the first byte of
+a state: one that names no kind (FUNCTION=FILE) is for all others. A script whose NAME begins with "!" is in no list: its user names it.
 """
 import hashlib
 import os
@@ -22,6 +23,7 @@ HEAD = """/* Made by script/build/embed_lua.py from src/store/redis/lua/ *.lua. 
 
 
 INCLUDE = "--% include "
+KINDS = "--% kinds"
 
 
 def file_lines(folder, name):
@@ -29,18 +31,32 @@ def file_lines(folder, name):
         for line in map(str.strip, source):
             if line.startswith(INCLUDE):
                 yield from file_lines(folder, line[len(INCLUDE):])
-            elif line and not line.startswith("--"):
+            elif line == KINDS or line and not line.startswith("--"):
                 yield line
 
 
+def choice(functions):
+    """Lua that calls the function of a kind; `functions` are (name, kinds), the last without kinds."""
+    word = "if"
+    for name, kinds in functions[:-1]:
+        yield f"{word} " + " or ".join(f"kind == 0x{kind}" for kind in kinds) + " then"
+        yield f"{name}()"
+        word = "elseif"
+    assert functions and not functions[-1][1], "the last function is for all other kinds"
+    yield from ("else", f"{functions[-1][0]}()", "end")
+
+
 def script_text(folder, parts):
-    lines = []
+    lines, functions = [], []
     for part in parts:
         function, _, files = part.rpartition("=")
+        function, _, kinds = function.partition("@")
         if function:
+            functions.append((function, kinds.split("/") if kinds else []))
             lines.append(f"local function {function}()")
         for name in files.split("+"):
-            lines += file_lines(folder, name)
+            for line in file_lines(folder, name):
+                lines += choice(functions) if line == KINDS else [line]
         if function:
             lines.append("end")
     return "".join(line + "\n" for line in lines)

@@ -153,6 +153,10 @@ const struct algorithm_row algorithm_rows[ALGORITHMS] = {
                       .cell = &prepaid_units, .span = &leases},
 };
 
+const char *const algorithm_words[] = {
+    "fixed_window", "sliding_window", "sliding_log", "token_bucket",
+    "gcra",         "leaky_bucket",   "concurrency", NULL};
+
 const struct algorithm_upkeep algorithm_upkeeps[ALGORITHMS] = {
     [WEIR_FIXED_WINDOW] = {&windows_upkeep, &segmented_upkeep, NULL},
     [WEIR_SLIDING_WINDOW] = {&windows_upkeep, &segmented_upkeep, NULL},

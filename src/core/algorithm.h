@@ -19,7 +19,7 @@
 
 #include "core/span/span_change.h"
 
-#define ALGORITHMS (WEIR_PREPAID + 1)
+#define ALGORITHMS WEIR_ALGORITHMS
 
 enum algorithm_trait {
     ALGORITHM_CHOSEN = 1,      /* a limit names it: `algorithm: gcra`; in the order of the table */
@@ -116,6 +116,10 @@ struct algorithm_row {
 };
 
 extern const struct algorithm_row algorithm_rows[ALGORITHMS];
+
+/* The names of those that a limit may choose (ALGORITHM_CHOSEN), in their order; NULL behind the
+ * last. */
+extern const char *const algorithm_words[];
 
 /* A second half of the row, in another array, so that a program that only decides, such as the
  * playground's, does not link it. Its pointers are never NULL either. */

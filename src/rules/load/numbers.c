@@ -30,10 +30,6 @@ static const uint64_t unit_ns[] = {
 #define UNIT_COUNT (sizeof(unit_names) / sizeof(unit_names[0]))
 #define UNITS_TEXT "ms, s, sec, min, h, hour, d, day, w, week"
 
-const char *const rules_algorithm_words[] = {
-    "fixed_window", "sliding_window", "sliding_log", "token_bucket",
-    "gcra",         "leaky_bucket",   "concurrency", NULL};
-
 int rules_algorithm_named(struct weir_bytes name)
 {
     for (int i = 0; i < ALGORITHMS; i++)

@@ -55,11 +55,7 @@ int weir_digits_parse(uint64_t *value, const char *text, size_t size)
  * no such number. */
 const char *rules_time_unit(uint32_t i, uint64_t *length_ns);
 
-/* Names of `algorithm`, up to a NULL: those of the core's table that a limit chooses
- * (ALGORITHM_CHOSEN), in its order. */
-extern const char *const rules_algorithm_words[];
-
-/* The algorithm of a name among them; -1: there is none. */
+/* The algorithm that a limit chooses by this name (algorithm_words); -1: there is none. */
 int rules_algorithm_named(struct weir_bytes name);
 
 /* --- The numbers of a limit ------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/algorithm.h"
 #include "core/bucket.h"
 #include "core/bytes.h"
 #include "core/text/hex.h"
@@ -51,7 +52,7 @@ static int misplaced(const struct reading *reading, enum weir_limit_field field,
 
 static int unknown_algorithm(const struct reading *reading)
 {
-    const char *const *words = rules_algorithm_words;
+    const char *const *words = algorithm_words;
     char text[WEIR_REASON_MAX];
     int used = snprintf(text, sizeof text, "must be %s", words[0]);
     for (size_t i = 1; words[i] && used < (int)sizeof text; i++)

@@ -2,6 +2,7 @@
 /* see limit_fields.h */
 #include "rules/load/limit/limit_fields.h"
 
+#include "core/algorithm.h"
 #include "feature/region/rules/section.h"
 #include "rules/actions/load_reject.h"
 #include "rules/actions/load_steps.h"
@@ -58,7 +59,7 @@ static const struct rules_keyword keywords[] = {
     [RULES_LIMIT_QUOTA] = {"quota", RULES_TEXT, .flags = RULES_TRIED | RULES_OF_CALENDAR,
                            .doc = "[`10000/month`](algorithms/quota.md): a number per period of a "
                                   "calendar, instead of `rate`"},
-    [RULES_LIMIT_ALGORITHM] = {"algorithm", RULES_CHOICE, .words = rules_algorithm_words,
+    [RULES_LIMIT_ALGORITHM] = {"algorithm", RULES_CHOICE, .words = algorithm_words,
                                .flags = RULES_TRIED, .otherwise = "sliding_window",
                                .doc = "[`sliding_window`](#algorithm-and-numbers), …",
                                .why = "admits about N in any window, at 30 bytes a key"},

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/algorithm.h"
 #include "core/bucket.h"
 #include "core/bytes.h"
 #include "core/text/siphash.h"
@@ -240,14 +241,13 @@ static void read_algorithm(struct numbers *numbers)
         misplaced(numbers, RULES_LIMIT_ALGORITHM, "limits with a rate");
     } else if (node) {
         uint32_t count = 0;
-        while (rules_algorithm_words[count])
+        while (algorithm_words[count])
             count++;
-        int choice =
-            rules_read_choice(numbers->loader, node, "algorithm", rules_algorithm_words, count);
+        int choice = rules_read_choice(numbers->loader, node, "algorithm", algorithm_words, count);
         numbers->wrong = choice < 0;
         if (choice >= 0)
-            numbers->spec.algorithm = (enum weir_algorithm)rules_algorithm_named(
-                weir_bytes_of(rules_algorithm_words[choice]));
+            numbers->spec.algorithm =
+                (enum weir_algorithm)rules_algorithm_named(weir_bytes_of(algorithm_words[choice]));
     }
     const struct rules_node *queue = value_of(numbers, RULES_LIMIT_QUEUE);
     bool queued = false;

@@ -6,127 +6,35 @@
 
 #include "core/bucket.h"
 #include "core/debit.h"
-#include "core/quota.h"
 #include "core/scale.h"
 
-#define PACKED_LEASES 1000000000 /* of a limit that is not known: room for whatever is there */
-
-uint8_t redis_kind_of(const struct weir_limit *limit)
-{
-    const struct weir_limit_spec *spec = &limit->spec;
-
-    if (spec->algorithm == WEIR_QUOTA)
-        return spec->rollover != 0 ? REDIS_KIND_QUOTA_ROLLOVER : REDIS_KIND_QUOTA;
-    if (spec->algorithm == WEIR_PREPAID)
-        return REDIS_KIND_PREPAID;
-    if (spec->algorithm != WEIR_SLIDING_WINDOW)
-        return (uint8_t)(REDIS_KIND_FIRST + spec->algorithm);
-    if (spec->segments > 1)
-        return spec->strict ? REDIS_KIND_SEGMENTS_STRICT : REDIS_KIND_SEGMENTS;
-    return spec->strict ? REDIS_KIND_WINDOW_STRICT : REDIS_KIND_FIRST + WEIR_SLIDING_WINDOW;
-}
-
-static char *put_word(char *out, uint64_t word)
+char *redis_put_word(char *out, uint64_t word)
 {
     for (int shift = 0; shift < 64; shift += 8)
         *out++ = (char)(word >> shift);
     return out;
 }
 
-static char *put_double(char *out, double number)
+char *redis_put_double(char *out, double number)
 {
     uint64_t word;
 
     memcpy(&word, &number, sizeof word);
-    return put_word(out, word);
+    return redis_put_word(out, word);
 }
 
 /* What is too large is larger than anything that it is compared with. */
-static char *put(char *out, uint64_t value)
+char *redis_put(char *out, uint64_t value)
 {
-    return put_double(out, (double)(value < REDIS_NUMBER_MAX ? value : REDIS_NUMBER_MAX));
+    return redis_put_double(out, (double)(value < REDIS_NUMBER_MAX ? value : REDIS_NUMBER_MAX));
 }
 
-static char *put_bucket_time(char *out, const struct weir_limit *limit, struct bucket_time time)
+char *redis_put_bucket_time(char *out, const struct weir_limit *limit, struct bucket_time time)
 {
     if (time.ns / 1000 >= REDIS_NUMBER_MAX)
         time = (struct bucket_time){REDIS_NUMBER_MAX * 1000, 0};
-    out = put(out, time.ns / 1000);
-    return put(out, time.ns % 1000 * limit->denom + time.rem);
-}
-
-static char *pack_bucket(char *out, const struct weir_check *check)
-{
-    const struct weir_limit *limit = check->limit;
-    struct bucket_time weight, depth;
-
-    out = put(out, 1000 * limit->denom);
-    if (limit->spec.rate == 0) {
-        out = put(out, 0);
-        out = put(out, check->cost > 0);
-        for (int i = 0; i < 3; i++)
-            out = put(out, 0);
-        return out;
-    }
-    /* W / gcd(N, W): a multiple of 8 above 2^53, since W is one of 1000, so a double. */
-    out = put_double(out, (double)(limit->period_ns * limit->denom + limit->period_rem));
-    scale_weight(check, check->cost, &weight);
-    scale_depth(check, &depth);
-    return put_bucket_time(put_bucket_time(out, limit, weight), limit, depth);
-}
-
-static char *pack_lease(char *out, const struct weir_lease *lease)
-{
-    return put_word(put_word(out, lease->id), lease->owner);
-}
-
-char *redis_pack_operation(char *out, const struct weir_lease *lease)
-{
-    *out++ = (char)(REDIS_KIND_FIRST + WEIR_CONCURRENCY);
-    *out++ = 0;
-    return pack_lease(put(put(put(out, 0), PACKED_LEASES), 0), lease);
-}
-
-/* Period 0 has no beginning: a time before it is taken for its start. */
-static char *pack_quota(char *out, const struct weir_limit_spec *spec, uint64_t cost,
-                        uint64_t now_ns)
-{
-    uint64_t here = quota_period(spec, now_ns);
-
-    out = put_word(out, spec->calendar);
-    out = put(put(put(out, spec->rate), spec->rollover), cost);
-    for (uint64_t i = 0; i < REDIS_QUOTA_BOUNDS; i++) {
-        bool begins = here + i > REDIS_QUOTA_BOUNDS_BEFORE;
-
-        out =
-            put(out, begins ? quota_begins(spec, here + i - REDIS_QUOTA_BOUNDS_BEFORE) / 1000 : 0);
-    }
-    return out;
-}
-
-char *redis_pack_check(char *out, const struct weir_check *check, const struct weir_lease *lease,
-                       uint64_t now_ns)
-{
-    const struct weir_limit *limit = check->limit;
-
-    enum weir_algorithm algorithm = limit->spec.algorithm;
-    bool is_window = algorithm <= WEIR_SLIDING_WINDOW;
-
-    *out++ = (char)redis_kind_of(limit);
-    *out++ = (char)(check->flags & ~WEIR_CHECK_NETWORK); /* whose bit is REDIS_FLAG_FLOOR there */
-    if (algorithm >= WEIR_TOKEN_BUCKET && algorithm <= WEIR_LEAKY_QUEUE)
-        return pack_bucket(out, check);
-    if (algorithm == WEIR_QUOTA)
-        return pack_quota(out, &limit->spec, check->cost, now_ns);
-    out = put(out, (is_window ? limit->segment_ns : limit->spec.window_ns) / 1000);
-    out = put(out, limit->spec.rate);
-    out = put(out, check->cost);
-    if (algorithm == WEIR_CONCURRENCY)
-        return pack_lease(out, lease);
-    if (!is_window)
-        return out;
-    return put(out, limit->spec.segments > 1 ? limit->spec.segments
-                                             : (UINT64_C(1) << limit->count_bits) - 1);
+    out = redis_put(out, time.ns / 1000);
+    return redis_put(out, time.ns % 1000 * limit->denom + time.rem);
 }
 
 bool redis_has_floor(const struct weir_decision *decision, const struct weir_check *check)
@@ -150,10 +58,10 @@ char *redis_pack_floor(char *out, const struct weir_check *check)
     const struct weir_limit *limit = check->limit;
     uint64_t debt = weir_check_debt(check);
 
-    out = put(out, check->cost);
-    if (limit->spec.algorithm >= WEIR_TOKEN_BUCKET && limit->spec.algorithm <= WEIR_LEAKY_QUEUE)
-        return put_bucket_time(out, limit, debit_depth(check, debt));
-    return put(put(out, debt), 0);
+    out = redis_put(out, check->cost);
+    if (bucket_is(limit->spec.algorithm))
+        return redis_put_bucket_time(out, limit, debit_depth(check, debt));
+    return redis_put(redis_put(out, debt), 0);
 }
 
 char *redis_pack_scale(char *out, const struct weir_check *check)
@@ -163,8 +71,9 @@ char *redis_pack_scale(char *out, const struct weir_check *check)
     *out++ = (char)check->scale;
     *out++ = (char)(check->scale_kind | check->scale_alone << 1);
     if (!bucket_is(limit->spec.algorithm))
-        return put(put(out, 0), 0);
-    return put_bucket_time(out, limit, (struct bucket_time){limit->depth_ns, limit->depth_rem});
+        return redis_put(redis_put(out, 0), 0);
+    return redis_put_bucket_time(out, limit,
+                                 (struct bucket_time){limit->depth_ns, limit->depth_rem});
 }
 
 /* A time between two microseconds is sent as a half, so that it equals no entry of a log. */
@@ -196,7 +105,7 @@ char *redis_pack_header(char *out, const struct redis_batch *batch, bool plain)
     *out++ = (char)(op | (unused ? REDIS_OP_UNUSED : 0));
     *out++ = (char)decision->policy;
     *out++ = (char)(back ? 2 : (plain ? 3 : 0) + reserves);
-    return put_double(out, charged_at_us(charged_at_ns(batch)));
+    return redis_put_double(out, charged_at_us(charged_at_ns(batch)));
 }
 
 bool redis_unpack(const char **in, uint64_t max, uint64_t *value)

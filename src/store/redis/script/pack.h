@@ -28,19 +28,11 @@
 #ifndef WEIR_STORE_REDIS_SCRIPT_PACK_H
 #define WEIR_STORE_REDIS_SCRIPT_PACK_H
 
+#include "core/bucket.h"
 #include "store/redis/script/script.h"
 
-/* The first byte of a state. Strict windows, segments and quotas whose units
- * come over begin anew when they become another. */
-enum redis_kind_of_state {
-    REDIS_KIND_FIRST = 0xe0, /* + enum weir_algorithm */
-    REDIS_KIND_WINDOW_STRICT = 0xe8,
-    REDIS_KIND_SEGMENTS = 0xe9,
-    REDIS_KIND_SEGMENTS_STRICT = 0xea,
-    REDIS_KIND_QUOTA = 0xeb,
-    REDIS_KIND_QUOTA_ROLLOVER = 0xec,
-    REDIS_KIND_PREPAID = 0xed,
-};
+/* The first byte of a state is at least this: see form.c. */
+#define REDIS_KIND_FIRST 0xe0
 
 /* Buckets count from this time, in us, so that the end of time is a double too. */
 #define REDIS_EPOCH_US (UINT64_C(1) << 50)
@@ -64,19 +56,19 @@ enum redis_kind_of_state {
 #define REDIS_HEADER_SIZE 11
 #define REDIS_OP_UNUSED 128
 
-uint8_t redis_kind_of(const struct weir_limit *limit);
+/* Each returns where it ended: a word; a number; a whole number, where one beyond REDIS_NUMBER_MAX
+ * is larger than anything that it is compared with; a bucket's time as us and units. */
+char *redis_put_word(char *out, uint64_t word);
+char *redis_put_double(char *out, double number);
+char *redis_put(char *out, uint64_t value);
+char *redis_put_bucket_time(char *out, const struct weir_limit *limit, struct bucket_time time);
 
-/* Each returns where it ended. `now_ns`: of the batch. */
-char *redis_pack_check(char *out, const struct weir_check *check, const struct weir_lease *lease,
-                       uint64_t now_ns);
 /* Whether a check of the decision is a debit with a floor of debt. */
 bool redis_has_floor(const struct weir_decision *decision, const struct weir_check *check);
 /* Adds its floor of debt to a packed check, at its end `out`. */
 char *redis_pack_floor(char *out, const struct weir_check *check);
 /* Adds its scale to a packed check, at its end `out`. */
 char *redis_pack_scale(char *out, const struct weir_check *check);
-/* For what is done to states: as a lease of a limit that is not known. */
-char *redis_pack_operation(char *out, const struct weir_lease *lease);
 /* `plain`: see redis_script_write. */
 char *redis_pack_header(char *out, const struct redis_batch *batch, bool plain);
 

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "core/bucket.h"
-#include "core/cell.h"
 #include "core/scale.h"
 #include "core/text/reason.h"
+#include "store/redis/script/form.h"
 #include "store/redis/script/key.h"
 #include "store/redis/script/pack.h"
 #include "store/redis/script/texts.h"
@@ -72,29 +72,11 @@ static bool is_plain(const struct redis_batch *batch)
     return true;
 }
 
-/* One of them: then the script is its algorithm's. Prepaid units are too rare for one. */
+/* One of them: then the script is its algorithm's, if it has one. */
 static bool is_single(const struct redis_batch *batch)
 {
     return batch->count == 1 && batch->action == REDIS_DECIDE && is_plain(batch) &&
-           !prepaid_is(check_at(batch, 0)->limit);
-}
-
-static const struct redis_script *single_script(const struct weir_limit *limit)
-{
-    switch (limit->spec.algorithm) {
-    case WEIR_FIXED_WINDOW:
-        return &redis_script_fixed_window;
-    case WEIR_SLIDING_WINDOW:
-        return limit->spec.segments > 1 ? &redis_script_segments : &redis_script_sliding_window;
-    case WEIR_SLIDING_LOG:
-        return &redis_script_sliding_log;
-    case WEIR_CONCURRENCY:
-        return &redis_script_concurrency;
-    case WEIR_QUOTA:
-        return &redis_script_quota;
-    default:
-        return &redis_script_bucket;
-    }
+           redis_form_of(check_at(batch, 0)->limit)->single;
 }
 
 static const struct redis_script *script_for(const struct redis_batch *batch)
@@ -103,7 +85,8 @@ static const struct redis_script *script_for(const struct redis_batch *batch)
         return &redis_script_operate;
     if (check_at(batch, 0)->flags & WEIR_CHECK_COUNTER)
         return &redis_script_counter;
-    return is_single(batch) ? single_script(check_at(batch, 0)->limit) : &redis_script_mixture;
+    return is_single(batch) ? redis_form_of(check_at(batch, 0)->limit)->single
+                            : &redis_script_mixture;
 }
 
 /* Whether a check is known by tag and digest, from a lease's token. */
@@ -121,9 +104,8 @@ static size_t key_size(const struct redis_batch *batch, const struct weir_check 
 
 static size_t packed_size(const struct weir_check *check)
 {
-    bool quota = check->limit && check->limit->spec.algorithm == WEIR_QUOTA;
-
-    return quota ? REDIS_PACKED_MAX : REDIS_PACKED_SHORT_MAX;
+    return check->limit ? redis_form_of(check->limit)->size + REDIS_PACKED_MORE
+                        : REDIS_PACKED_SHORT_MAX;
 }
 
 size_t redis_script_size(const struct redis_batch *batch)
@@ -242,40 +224,18 @@ size_t redis_script_write(const struct redis_batch *batch, char *out,
     return (size_t)(out - start);
 }
 
-static bool has_whole_bounds(const struct weir_limit_spec *spec)
-{
-    for (uint32_t i = 0; i < spec->bound_count; i++)
-        if (spec->bounds[i] % PRODUCT_UNIT_NS != 0)
-            return false;
-    return true;
-}
-
 int redis_script_accepts(const struct weir_limit *limit, struct weir_reason *reason)
 {
     const struct weir_limit_spec *spec = &limit->spec;
     uint64_t part_ns = spec->segments > 1 ? limit->segment_ns : spec->window_ns;
 
-    if (spec->algorithm == WEIR_QUOTA && !has_whole_bounds(spec)) {
-        reason_text(reason, "a period does not begin at a whole microsecond, as Redis needs");
-        return WEIR_ERR_RANGE;
-    }
     if (part_ns % PRODUCT_UNIT_NS != 0) {
         reason_text(reason, spec->segments > 1 ? "a segment is " : "window in ns is ");
         reason_number(reason, part_ns);
         reason_text(reason, " ns; in Redis it must be whole microseconds");
         return WEIR_ERR_RANGE;
     }
-    if (spec->algorithm == WEIR_LEAKY_QUEUE &&
-        (limit->depth_ns > WEIR_DEPTH_MAX_NS ||
-         (limit->depth_ns == WEIR_DEPTH_MAX_NS && limit->depth_rem != 0))) {
-        reason_text(reason, "burst is ");
-        reason_number(reason, spec->burst);
-        reason_text(reason, "; in Redis a full queue and one more request may take at most ");
-        reason_number(reason, WEIR_DEPTH_MAX_NS);
-        reason_text(reason, " ns");
-        return WEIR_ERR_RANGE;
-    }
-    return 0;
+    return redis_form_accepts(limit, reason);
 }
 
 /* --- Replies ----------------------------------------------------------------------------------
@@ -284,244 +244,16 @@ int redis_script_accepts(const struct weir_limit *limit, struct weir_reason *rea
  * server that lies can at worst make a number wrong.
  */
 
-enum { MARK_ADMITTED = 1, MARK_CHARGED = 2, MARK_RETRY = 4, MARK_NEXT = 8 };
 enum { STATUS_DECIDED, STATUS_REPEATED, STATUS_GONE };
 
-#define TAT_MAX_US (((UINT64_C(1) << 63) - 1) / 1000) /* what a debt reaches */
-
-/* A part while it is read. */
-struct part {
-    const char *at;
-    size_t left; /* numbers of eight bytes */
-    uint8_t mark;
-    bool is_state; /* the state itself, of a plain check that was charged */
-    uint64_t now_us;
-};
-
-static bool part_begin(struct part *part, struct weir_bytes text)
-{
-    if (text.size == 0 || text.size % 8 != 1)
-        return false;
-    part->mark = (uint8_t)text.data[0];
-    part->is_state = part->mark >= REDIS_KIND_FIRST;
-    if (part->is_state)
-        part->mark = MARK_ADMITTED | MARK_CHARGED;
-    part->now_us = 0;
-    part->at = text.data + 1;
-    part->left = text.size / 8;
-    return true;
-}
-
-static bool part_number(struct part *part, uint64_t max, uint64_t *value)
-{
-    if (part->left == 0)
-        return false;
-    part->left--;
-    return redis_unpack(&part->at, max, value);
-}
-
-static bool part_time(struct part *part, uint64_t *us)
-{
-    return part_number(part, REDIS_TIME_MAX_US, us);
-}
-
-/* What a state says of its limit, which the caller knows. */
-static bool part_skip(struct part *part, size_t numbers)
-{
-    if (part->left < numbers)
-        return false;
-    part->left -= numbers;
-    part->at += 8 * numbers;
-    return true;
-}
-
-/* What the queue owed before, rounded up to a nanosecond. */
-static bool read_delay(struct part *part, const struct weir_check *check,
-                       struct weir_outcome *outcome)
-{
-    const struct weir_limit *limit = check->limit;
-    struct bucket_time owed = bucket_owed(&outcome->cell, part->now_us * 1000);
-    struct bucket_time weight;
-    uint64_t us, units;
-
-    scale_weight(check, check->cost, &weight);
-    if (part->left > 0) {
-        if (!part_number(part, TAT_MAX_US, &us) || !part_number(part, UINT64_MAX, &units) ||
-            units >= 1000 * limit->denom)
-            return false;
-        owed = redis_bucket_time(limit, us, units);
-    } else if (part->mark & MARK_CHARGED) {
-        if (!part->is_state || bucket_time_less(owed, weight))
-            return false;
-        owed = bucket_time_subtract(limit, owed, weight);
-    }
-    outcome->delay_ns = part->mark & MARK_ADMITTED ? owed.ns + (owed.rem != 0) : 0;
-    return true;
-}
-
-static bool read_bucket(struct part *part, const struct weir_check *check,
-                        struct weir_outcome *outcome)
-{
-    const struct weir_limit *limit = check->limit;
-    uint64_t us, units, since;
-
-    if (!part_number(part, TAT_MAX_US - REDIS_EPOCH_US, &us) ||
-        !part_number(part, UINT64_MAX, &units) || units >= 1000 * limit->denom)
-        return false;
-    if (part->is_state && !part_skip(part, 2))
-        return false;
-    if (!part_number(part, REDIS_TIME_MAX_US - REDIS_EPOCH_US, &since))
-        return false;
-    part->now_us = since + REDIS_EPOCH_US;
-
-    struct bucket_time tat = redis_bucket_time(limit, us + REDIS_EPOCH_US, units);
-
-    if (tat.ns >= BUCKET_TAT_MAX)
-        tat = (struct bucket_time){BUCKET_TAT_MAX, 0};
-    outcome->cell = (struct weir_cell){tat.ns, tat.rem};
-    if (limit->spec.rate == 0)
-        outcome->cell = (struct weir_cell){0, 0};
-    return limit->spec.algorithm != WEIR_LEAKY_QUEUE || read_delay(part, check, outcome);
-}
-
-static bool read_window(struct part *part, const struct weir_check *check,
-                        struct weir_outcome *outcome)
-{
-    const struct weir_limit *limit = check->limit;
-    uint64_t start, count, before = 0;
-
-    if (!part_time(part, &start) || !part_number(part, UINT32_MAX, &count))
-        return false;
-    if (limit->spec.algorithm == WEIR_SLIDING_WINDOW && !part_number(part, UINT32_MAX, &before))
-        return false;
-    if (part->is_state && !part_skip(part, 1))
-        return false;
-    if (!part_time(part, &part->now_us) || start * 1000 % limit->segment_ns != 0)
-        return false;
-    outcome->cell = (struct weir_cell){start * 1000 / limit->segment_ns, count | before << 32};
-    return window_valid(limit, &outcome->cell);
-}
-
-static bool read_quota(struct part *part, const struct weir_check *check,
-                       struct weir_outcome *outcome)
-{
-    uint64_t fresh, count, before;
-
-    if (part->is_state || !part_number(part, TAT_MAX_US, &fresh) ||
-        !part_number(part, UINT32_MAX, &count) || !part_number(part, UINT32_MAX, &before) ||
-        !part_time(part, &part->now_us))
-        return false;
-    outcome->cell = (struct weir_cell){fresh * 1000, count | before << 32};
-    return quota_valid(check->limit, &outcome->cell);
-}
-
-static bool read_prepaid(struct part *part, const struct weir_check *check,
-                         struct weir_outcome *outcome)
-{
-    uint64_t ends, left;
-
-    if (part->is_state || !part_time(part, &ends) || !part_number(part, PREPAID_MAX, &left) ||
-        !part_time(part, &part->now_us))
-        return false;
-    outcome->cell = (struct weir_cell){ends * 1000, left};
-    return weir_cell_valid(check->limit, &outcome->cell);
-}
-
-/* floor(count * left / w) */
-static uint64_t faded(const struct weir_limit *limit, uint64_t count, uint64_t left_us)
-{
-    struct wide product = wide_multiply(count, left_us * 1000);
-    uint64_t rest;
-
-    return limit->spec.strict ? count
-                              : wide_divide(product.hi, product.lo, limit->segment_ns, &rest);
-}
-
-/* The first nanosecond at which there is room: see segments_retry_at in core/span/segments.c. */
-static bool read_segment_retry(struct part *part, const struct weir_limit *limit, uint64_t *after)
-{
-    uint64_t start, room, oldest, rest, at;
-
-    if (!part_time(part, &start) || !part_number(part, WEIR_RATE_MAX, &room) ||
-        !part_number(part, UINT32_MAX, &oldest))
-        return false;
-    at = start * 1000;
-    if (oldest > room) {
-        struct wide product = wide_multiply(room + 1, limit->segment_ns);
-
-        product.hi -= product.lo == 0;
-        product.lo--;
-        at += limit->segment_ns - wide_divide(product.hi, product.lo, oldest, &rest);
-    }
-    if (at < part->now_us * 1000)
-        return false;
-    *after = at - part->now_us * 1000;
-    return true;
-}
-
-static bool read_entry_retry(struct part *part, uint64_t *after)
-{
-    uint64_t expiry;
-
-    if (!part_time(part, &expiry) || expiry < part->now_us)
-        return false;
-    *after = (expiry - part->now_us) * 1000;
-    return true;
-}
-
-static bool read_retry(struct part *part, const struct weir_limit *limit, uint64_t *after)
-{
-    return limit->spec.algorithm == WEIR_SLIDING_WINDOW ? read_segment_retry(part, limit, after)
-                                                        : read_entry_retry(part, after);
-}
-
-/* What is in use, and when the state will be fresh. */
-static bool read_use(struct part *part, const struct weir_limit *limit, uint64_t *used,
-                     uint64_t *fresh_us)
-{
-    uint64_t start, newer, oldest, left;
-
-    if (!part_time(part, &part->now_us))
-        return false;
-    if (limit->spec.algorithm != WEIR_SLIDING_WINDOW)
-        return part_number(part, UINT64_MAX, used) && part_time(part, fresh_us);
-    if (!part_time(part, &start) || !part_number(part, UINT64_MAX, &newer) ||
-        !part_number(part, UINT32_MAX, &oldest) ||
-        !part_number(part, limit->segment_ns / 1000, &left) || !part_time(part, fresh_us))
-        return false;
-    *used = newer + faded(limit, oldest, left);
-    return true;
-}
-
-static bool read_span(struct part *part, const struct weir_check *check,
-                      struct weir_outcome *outcome)
-{
-    const struct weir_limit *limit = check->limit;
-    struct weir_report *report = &outcome->report;
-    uint64_t rate = limit->spec.rate, used, fresh_us;
-
-    if (part->is_state || !read_use(part, limit, &used, &fresh_us))
-        return false;
-    outcome->reported = true;
-    report->limit = rate;
-    report->remaining = used < rate ? rate - used : 0;
-    report->reset_after_ns = fresh_us > part->now_us ? (fresh_us - part->now_us) * 1000 : 0;
-    report->retry_after_ns = 0;
-    if (!(part->mark & MARK_ADMITTED) && scale_lifted(check, check->cost) > rate)
-        report->retry_after_ns = WEIR_NEVER;
-    outcome->next_ns = rate == 0 ? WEIR_NEVER : 0;
-    if (part->mark & MARK_RETRY && !read_retry(part, limit, &report->retry_after_ns))
-        return false;
-    return !(part->mark & MARK_NEXT) || read_retry(part, limit, &outcome->next_ns);
-}
-
 /* Of an operation on a state: whether there was one, and when it will be fresh. */
-static bool read_operation(struct part *part, struct weir_outcome *outcome)
+static bool read_operation(struct redis_part *part, struct weir_outcome *outcome)
 {
     uint64_t us, ns, now_ns;
 
-    if (part->is_state || !part_time(part, &part->now_us) ||
-        !part_number(part, TAT_MAX_US - REDIS_EPOCH_US, &us) || !part_number(part, 1000, &ns))
+    if (part->is_state || !redis_part_time(part, &part->now_us) ||
+        !redis_part_number(part, REDIS_TAT_MAX_US - REDIS_EPOCH_US, &us) ||
+        !redis_part_number(part, 1000, &ns))
         return false;
     now_ns = part->now_us * 1000;
     us += REDIS_EPOCH_US;
@@ -533,11 +265,11 @@ static bool read_operation(struct part *part, struct weir_outcome *outcome)
 }
 
 /* What was charged of a debit with a floor of debt; a cost that is no double was sent as less. */
-static bool read_kept(struct part *part, struct weir_check *check)
+static bool read_kept(struct redis_part *part, struct weir_check *check)
 {
     uint64_t kept;
 
-    if (!part_number(part, check->cost, &kept))
+    if (!redis_part_number(part, check->cost, &kept))
         return false;
     if (kept < REDIS_NUMBER_MAX)
         check->cost = kept;
@@ -549,30 +281,22 @@ static bool read_part(const struct weir_decision *decision, struct weir_check *c
                       const struct weir_resp_node *node, struct weir_outcome *outcome,
                       uint64_t *now_us)
 {
-    struct part part;
+    struct redis_part part;
     bool good;
 
-    if (node->type != WEIR_RESP_BULK || !part_begin(&part, node->text))
+    if (node->type != WEIR_RESP_BULK || !redis_part_begin(&part, node->text))
         return false;
     *outcome = (struct weir_outcome){.delay_ns = 0};
     if (decision->op >= WEIR_OP_RELEASE)
         good = read_operation(&part, outcome);
-    else if (check->limit->span_words > 0)
-        good = read_span(&part, check, outcome);
-    else if (cell_is_window(check->limit))
-        good = read_window(&part, check, outcome);
-    else if (cell_is_quota(check->limit))
-        good = read_quota(&part, check, outcome);
-    else if (prepaid_is(check->limit))
-        good = read_prepaid(&part, check, outcome);
     else
-        good = read_bucket(&part, check, outcome);
+        good = redis_form_of(check->limit)->read(&part, check, outcome);
     if (decision->op >= WEIR_OP_DEBIT)
         outcome->delay_ns = 0;
     if (good && redis_has_floor(decision, check))
         good = read_kept(&part, check);
-    outcome->verdict = part.mark & MARK_ADMITTED ? WEIR_ALLOWED : WEIR_DENIED;
-    outcome->charged = (part.mark & MARK_CHARGED) != 0;
+    outcome->verdict = part.mark & REDIS_MARK_ADMITTED ? WEIR_ALLOWED : WEIR_DENIED;
+    outcome->charged = (part.mark & REDIS_MARK_CHARGED) != 0;
     *now_us = part.now_us;
     return good && part.left == 0;
 }

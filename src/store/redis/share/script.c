@@ -7,8 +7,8 @@
 
 #include <string.h>
 
+#include "store/redis/script/form.h"
 #include "store/redis/script/key.h"
-#include "store/redis/script/pack.h"
 #include "store/redis/script/texts.h"
 #include "wire/resp/write.h"
 

@@ -218,11 +218,11 @@ TEST("the names of algorithms are those of the core")
     for (int i = 0; i < ALGORITHMS; i++) {
         if (!algorithm_has((enum weir_algorithm)i, ALGORITHM_CHOSEN))
             continue;
-        assert_non_null(rules_algorithm_words[word]);
-        assert_string_equal(rules_algorithm_words[word], algorithm_rows[i].name);
-        assert_int_equal(rules_algorithm_named(weir_bytes_of(rules_algorithm_words[word++])), i);
+        assert_non_null(algorithm_words[word]);
+        assert_string_equal(algorithm_words[word], algorithm_rows[i].name);
+        assert_int_equal(rules_algorithm_named(weir_bytes_of(algorithm_words[word++])), i);
     }
-    assert_null(rules_algorithm_words[word]);
+    assert_null(algorithm_words[word]);
     assert_int_equal(rules_algorithm_named(weir_bytes_of("counter")), -1);
     assert_int_equal(rules_algorithm_named(weir_bytes_of("gcr")), -1);
 }
