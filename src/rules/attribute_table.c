@@ -6,7 +6,7 @@
 
 #include "rules/load/attribute_checks.h"
 #include "rules/match/evaluate.h"
-#include "rules/match/key_values.h"
+#include "rules/match/made.h"
 #include "rules/source.h"
 
 #define BY(trust) (1u << WEIR_TRUST_##trust)

@@ -81,7 +81,7 @@ struct rules_attribute_row {
     /* Whether a literal can be its value. False after a problem; NULL: any can. */
     bool (*allows)(struct rules_loader *loader, const struct rules_node *node, uint16_t attribute,
                    struct weir_bytes value);
-    /* The inverse of `value`, for a state that is looked at by its key (match/key_values.h): takes
+    /* The inverse of `value`, for a state that is looked at by its key (match/made.h): takes
      * what the key has. Returns what is wrong with it, or NULL. Without it the request has it. */
     const char *(*given)(struct rules_evaluation *evaluation, uint16_t attribute,
                          struct weir_bytes value);

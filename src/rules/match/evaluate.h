@@ -17,6 +17,7 @@
 #include "feature/score/rules/score.h"
 #include "rules/compiled.h"
 #include "rules/match/checks.h"
+#include "rules/match/made.h"
 
 /* Patterns of the file that one path may be in. */
 #define RULES_PATH_ATOMS_MAX 1024
@@ -78,18 +79,6 @@ int rules_begin(struct rules_evaluation *evaluation, const struct weir_rules_que
 
 /* The value of an attribute (not client.ip); data == NULL: absent. */
 struct weir_bytes rules_value(struct rules_evaluation *evaluation, uint16_t attribute);
-
-/* The values of attributes that the rules find or make: `value` of their rows. */
-struct weir_bytes rules_path_value(struct rules_evaluation *evaluation, uint16_t attribute);
-struct weir_bytes rules_host_value(struct rules_evaluation *evaluation, uint16_t attribute);
-struct weir_bytes rules_user_value(struct rules_evaluation *evaluation, uint16_t attribute);
-struct weir_bytes rules_org_value(struct rules_evaluation *evaluation, uint16_t attribute);
-struct weir_bytes rules_plan_value(struct rules_evaluation *evaluation, uint16_t attribute);
-struct weir_bytes rules_standing_value(struct rules_evaluation *evaluation, uint16_t attribute);
-struct weir_bytes rules_challenge_text(struct rules_evaluation *evaluation, uint16_t attribute);
-struct weir_bytes rules_credential_value(struct rules_evaluation *evaluation, uint16_t attribute);
-struct weir_bytes rules_agent_value(struct rules_evaluation *evaluation, uint16_t attribute);
-struct weir_bytes rules_claim_value(struct rules_evaluation *evaluation, uint16_t attribute);
 
 /* What the request itself supplies: as it gives it, or a parameter of its query, or a cookie. For
  * attributes that name a caller, which rules_value may have to find first. */

@@ -24,13 +24,6 @@ struct weir_key_values {
                                the user in the key, if there is one */
 };
 
-/* What an attribute that the rules make has in a key: attribute_table.h, `given`. */
-typedef const char *rules_given_fn(struct rules_evaluation *evaluation, uint16_t attribute,
-                                   struct weir_bytes value);
-rules_given_fn rules_given_path, rules_given_host, rules_given_user, rules_given_org,
-    rules_given_plan, rules_given_standing, rules_given_challenge, rules_given_score,
-    rules_given_claim;
-
 /* Fills `checks` (room for WEIR_CHECKS_MAX) with the limits, key and flags of rule `index` (below
  * weir_rules_count), cost 1 by the rule's own `cost`: one check for each of its rates. The key's
  * text is in `scratch`. Returns how many. Errors: WEIR_ERR_RANGE (not as many values as the key
