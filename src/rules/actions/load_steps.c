@@ -65,8 +65,7 @@ static bool read_delay(struct rules_loader *loader, const struct rules_field *fi
 {
     step->action = WEIR_ACTION_DELAY;
     if (!is_true(field->value))
-        return rules_read_duration(loader, field->value, "delay", keywords[DELAY].least,
-                                   keywords[DELAY].most, "1ms to 1min", &step->delay_ns);
+        return rules_keyword_number(loader, &keywords[DELAY], field->value, &step->delay_ns);
     const char *why = NULL;
     if (rule->algorithm == WEIR_LEAKY_QUEUE)
         why = "a queue delays requests already: remove the step, or give it a constant: `500ms`";

@@ -14,8 +14,6 @@
 #include "rules/load/environment.h"
 #include "rules/load/numbers.h"
 
-#define FIELDS_MAX 64 /* more than any mapping of the grammar has */
-
 void rules_problem(struct rules_loader *loader, const struct rules_node *node, const char *format,
                    ...)
 {
@@ -104,18 +102,19 @@ static bool is_part_of_rate(const char *word, const char *const *names, uint32_t
 static void unknown_key(struct rules_loader *loader, const struct rules_node *key, const char *what,
                         const struct rules_field *fields, uint32_t count)
 {
-    const char *names[FIELDS_MAX];
+    const char *names[RULES_KEYWORDS_MAX];
     struct rules_quote quote;
     char all[512] = "";
     size_t used = 0;
-    for (uint32_t i = 0; i < count && i < FIELDS_MAX; i++) {
+    for (uint32_t i = 0; i < count && i < RULES_KEYWORDS_MAX; i++) {
         names[i] = fields[i].name;
         int size = snprintf(all + used, sizeof(all) - used, "%s%s", i > 0 ? ", " : "", names[i]);
         used += size > 0 && (size_t)size < sizeof(all) - used ? (size_t)size : 0;
     }
     rules_quote(&quote, key->text, key->size);
     const char *nearest = rules_nearest(key->text, key->size, names, count);
-    if (is_part_of_rate(key->text, names, count < FIELDS_MAX ? count : FIELDS_MAX)) {
+    if (is_part_of_rate(key->text, names,
+                        count < RULES_KEYWORDS_MAX ? count : RULES_KEYWORDS_MAX)) {
         rules_problem(loader, key,
                       "%s has no key %s; `rate` says how many in which time, as in `rate: 100/min`",
                       what, quote.text);

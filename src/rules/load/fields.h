@@ -85,6 +85,8 @@ bool rules_keep_word(struct rules_loader *loader, struct rules_string_map *words
 
 /* --- Mappings and lists ----------------------------------------------------------------------- */
 
+#define RULES_KEYWORDS_MAX 64 /* more than any mapping of the grammar has */
+
 /* A key that a mapping may have, and its value. */
 struct rules_field {
     const char *name;

@@ -243,6 +243,17 @@ static bool parse_default(const struct rules_keyword *keyword, uint64_t *value)
     }
 }
 
+uint64_t rules_keyword_number_or_default(struct rules_loader *loader,
+                                         const struct rules_keyword *keyword,
+                                         const struct rules_node *node)
+{
+    uint64_t value, read;
+    bool good = parse_default(keyword, &value);
+    assert(good); /* as below */
+    (void)good;
+    return node && rules_keyword_number(loader, keyword, node, &read) ? read : value;
+}
+
 void rules_section_defaults(const struct rules_section *section, void *into)
 {
     for (uint32_t i = 0; i < section->count; i++) {

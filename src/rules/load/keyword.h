@@ -122,8 +122,6 @@ struct rules_section {
 #define RULES_HOUR (60 * RULES_MINUTE)
 #define RULES_DAY (24 * RULES_HOUR)
 
-#define RULES_KEYWORDS_MAX 64 /* more than any section has */
-
 /* Fills fields[0..section->count). A keyword of a feature that the program lacks is a problem
  * (weir_problems.has). False, after a problem, where `node` is not a mapping. */
 bool rules_section_find(struct rules_loader *loader, const struct rules_section *section,
@@ -145,6 +143,12 @@ void rules_section_read(struct rules_loader *loader, const struct rules_section 
 /* Reads one value of a row whose kind is a number, within its bounds. False after a problem. */
 bool rules_keyword_number(struct rules_loader *loader, const struct rules_keyword *keyword,
                           const struct rules_node *node, uint64_t *value);
+
+/* The same for a value that may be absent: NULL, or one with a problem, gives the default of the
+ * row, which has one (`otherwise`). */
+uint64_t rules_keyword_number_or_default(struct rules_loader *loader,
+                                         const struct rules_keyword *keyword,
+                                         const struct rules_node *node);
 
 /* Reads one value into the row's field of `into`. False after a problem. */
 bool rules_keyword_read(struct rules_loader *loader, const struct rules_keyword *keyword,

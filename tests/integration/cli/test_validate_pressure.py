@@ -85,7 +85,7 @@ CASES = [
     (limit("steps: [{at: 60%, mark: true}, {at: 50%, delay: 1s}]"),
      ["5:39: steps must be in ascending order; 50% comes after 60%"]),
     (limit("steps: [{at: 50%, delay: 2min}]"),
-     ["5:28: `delay` must be 1ms to 1min, not `2min`"]),
+     ["5:28: `delay` must be 1ms to 1min, or true, not `2min`"]),
     (limit("steps: [{at: 50%, delay: x}]"),
      ["5:28: `x` is not a duration; write a number and a unit, as in `30s`"]),
     (limit("steps: [{at: 50%, delay: true}]"),

@@ -10,12 +10,13 @@
 #include "rules/load/numbers.h"
 
 #define S UINT64_C(1000000000)
-#define HYSTERESIS_NS (10 * S)
 #define HYSTERESIS_MAX_NS (3600 * S)
 #define LATENCY_MIN_NS UINT64_C(1000000)
 #define LATENCY_MAX_NS (600 * S)
 
-enum { FLOOR = 10, DECREASE = 90, INCREASE = 1, FAILING_CALLERS = 5 };
+/* The latency that makes an outcome a failure: a row of no table, for its bounds. */
+static const struct rules_keyword timeout_row = {"timeout", RULES_DURATION,
+                                                 RULES_RANGE(LATENCY_MIN_NS, LATENCY_MAX_NS)};
 
 /* --- Failures: `on` --------------------------------------------------------------------------- */
 
@@ -26,14 +27,15 @@ static bool read_timeout(struct rules_loader *loader, const struct rules_node *n
     static const char word[] = "timeout ";
     const size_t size = sizeof(word) - 1;
     struct weir_reason reason;
+    struct rules_range range;
 
     if (node->kind != RULES_SCALAR || node->size < size || memcmp(node->text, word, size) != 0)
         return false;
     if (weir_duration_parse(&adaptive->timeout_ns, node->text + size, node->size - size, &reason) <
         0)
         rules_problem(loader, node, "%s", reason.text);
-    else if (adaptive->timeout_ns < LATENCY_MIN_NS || adaptive->timeout_ns > LATENCY_MAX_NS)
-        rules_problem(loader, node, "a timeout must be 1ms to 10min");
+    else if (adaptive->timeout_ns < timeout_row.least || adaptive->timeout_ns > timeout_row.most)
+        rules_problem(loader, node, "a timeout must be %s", rules_range_text(&range, &timeout_row));
     return true;
 }
 
@@ -207,8 +209,8 @@ static const struct rules_keyword health_keywords[] = {
     [TABLE] = {"table", RULES_MAPPING, .many = RULES_LISTED, .section = &row_section,
                .flags = RULES_REQUIRED,
                .doc = "what is left of a limit from which reading on: `[{ cpu: 80%, x: 50% }]`"},
-    [FLOOR_FIELD] = {"floor", RULES_PERCENT, RULES_RANGE(1, 100), .example = FLOOR,
-                     .otherwise = "10%", .doc = "less than this is never left"},
+    [FLOOR_FIELD] = {"floor", RULES_PERCENT, RULES_RANGE(1, 100), .example = 10, .otherwise = "10%",
+                     .doc = "less than this is never left"},
     [HYSTERESIS] = {"hysteresis", RULES_DURATION, RULES_RANGE(RULES_S, HYSTERESIS_MAX_NS),
                     .otherwise = "10s",
                     .doc = "how long readings must be better before more is "
@@ -242,10 +244,10 @@ static const struct rules_keyword controller_keywords[] = {
     [INCREASE_PER] = {"increase_per", RULES_CHOICE, RULES_WORDS("round", "success"),
                       .otherwise = "round",
                       .doc = "of `aimd`: `success`: each success adds `increase`"},
-    [DECREASE_FIELD] = {"decrease", RULES_PERCENT, RULES_RANGE(1, 99), .example = DECREASE,
+    [DECREASE_FIELD] = {"decrease", RULES_PERCENT, RULES_RANGE(1, 99), .example = 90,
                         .otherwise = "90%", .doc = "of `aimd`: what a bad one leaves"},
-    [CALLERS_FIELD] = {"failing_callers", RULES_PERCENT, RULES_RANGE(0, 99),
-                       .example = FAILING_CALLERS, .otherwise = "5%",
+    [CALLERS_FIELD] = {"failing_callers", RULES_PERCENT, RULES_RANGE(0, 99), .example = 5,
+                       .otherwise = "5%",
                        .doc = "of `aimd`: the share of callers with failures that a good second "
                               "may have"},
     [FAILURES] = {"on", RULES_TEXT, .many = RULES_SEVERAL, .otherwise = "5xx",
@@ -267,9 +269,7 @@ static void load_health(struct rules_loader *loader, const struct rules_node *no
 {
     struct rules_field fields[RULES_KEYWORDS_MAX];
     struct weir_health_spec *spec = &adaptive->health;
-    uint64_t floor_percent = FLOOR;
 
-    spec->hysteresis_ns = HYSTERESIS_NS;
     if (!rules_section_find(loader, &health_section, node, fields))
         return;
     if (!fields[SIGNALS].value || !fields[TABLE].value) {
@@ -281,13 +281,10 @@ static void load_health(struct rules_loader *loader, const struct rules_node *no
     load_sources(loader, fields[SIGNALS].value, adaptive);
     load_table(loader, fields[TABLE].value, adaptive);
     load_failures(loader, fields[ON].value, adaptive);
-    if (fields[FLOOR_FIELD].value)
-        (void)rules_keyword_number(loader, &health_keywords[FLOOR_FIELD], fields[FLOOR_FIELD].value,
-                                   &floor_percent);
-    if (fields[HYSTERESIS].value)
-        (void)rules_keyword_number(loader, &health_keywords[HYSTERESIS], fields[HYSTERESIS].value,
-                                   &spec->hysteresis_ns);
-    spec->floor_percent = (uint8_t)floor_percent;
+    spec->floor_percent = (uint8_t)rules_keyword_number_or_default(
+        loader, &health_keywords[FLOOR_FIELD], fields[FLOOR_FIELD].value);
+    spec->hysteresis_ns = rules_keyword_number_or_default(loader, &health_keywords[HYSTERESIS],
+                                                          fields[HYSTERESIS].value);
 }
 
 /* --- AIMD and Gradient2 ----------------------------------------------------------------------- */
@@ -333,7 +330,7 @@ static void load_controller(struct rules_loader *loader, const struct rules_node
                             struct weir_adaptive *adaptive)
 {
     struct rules_field fields[RULES_KEYWORDS_MAX];
-    uint64_t increase = INCREASE, decrease = DECREASE, callers = FAILING_CALLERS;
+    struct rules_keyword increase_row = controller_keywords[INCREASE_FIELD];
     uint32_t range[2];
     int algorithm;
 
@@ -353,27 +350,23 @@ static void load_controller(struct rules_loader *loader, const struct rules_node
                               fields[i].name);
         return;
     }
-    if (fields[INCREASE_FIELD].value)
-        rules_read_number(loader, fields[INCREASE_FIELD].value, "increase", 1, range[1], &increase);
-    if (fields[DECREASE_FIELD].value)
-        (void)rules_keyword_number(loader, &controller_keywords[DECREASE_FIELD],
-                                   fields[DECREASE_FIELD].value, &decrease);
-    if (fields[CALLERS_FIELD].value)
-        (void)rules_keyword_number(loader, &controller_keywords[CALLERS_FIELD],
-                                   fields[CALLERS_FIELD].value, &callers);
+    increase_row.most = range[1];
     int per = fields[INCREASE_PER].value
                   ? rules_read_choice(loader, fields[INCREASE_PER].value, "increase_per",
                                       controller_keywords[INCREASE_PER].words, 2)
                   : 0;
     adaptive->kind = WEIR_ADAPTIVE_AIMD;
-    adaptive->aimd =
-        (struct weir_aimd_spec){.min = range[0],
-                                .max = range[1],
-                                .increase = (uint32_t)increase,
-                                .decrease_percent = (uint8_t)decrease,
-                                .failing_percent = (uint8_t)callers,
-                                .per_success = per == 1,
-                                .initial = read_initial(loader, fields[INITIAL].value, range)};
+    adaptive->aimd = (struct weir_aimd_spec){
+        .min = range[0],
+        .max = range[1],
+        .increase = (uint32_t)rules_keyword_number_or_default(loader, &increase_row,
+                                                              fields[INCREASE_FIELD].value),
+        .decrease_percent = (uint8_t)rules_keyword_number_or_default(
+            loader, &controller_keywords[DECREASE_FIELD], fields[DECREASE_FIELD].value),
+        .failing_percent = (uint8_t)rules_keyword_number_or_default(
+            loader, &controller_keywords[CALLERS_FIELD], fields[CALLERS_FIELD].value),
+        .per_success = per == 1,
+        .initial = read_initial(loader, fields[INITIAL].value, range)};
 }
 
 /* --- The section, and a limit's `adaptive` ---------------------------------------------------- */

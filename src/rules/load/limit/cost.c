@@ -163,9 +163,6 @@ void rules_load_cost(struct rules_loader *loader, const struct rules_node *node,
 
 /* --- `refund_on`, `refund_cap` and `debt` ----------------------------------------------------- */
 
-#define CAP_DEFAULT 10   /* percent of the rate, per window */
-#define DEBT_DEFAULT 100 /* percent of the capacity */
-
 /* What may be given back per window: the cap as a limit of its own. */
 static void make_cap(struct rules_loader *loader, const struct rules_node *node, uint32_t percent,
                      const struct weir_limit *limit, struct weir_limit *cap)
@@ -219,7 +216,6 @@ static void make_all_caps(struct rules_loader *loader, const struct rules_node *
 static void load_refund(struct rules_loader *loader, const struct rules_field *on,
                         const struct rules_field *cap, struct rules_rule *rule)
 {
-    uint64_t percent = CAP_DEFAULT;
     struct rules_items items = rules_items_of(&on->value);
     if (rule->algorithm == WEIR_CONCURRENCY) {
         rules_problem(
@@ -235,11 +231,8 @@ static void load_refund(struct rules_loader *loader, const struct rules_field *o
     bool good = refund;
     for (uint32_t i = 0; i < items.count && refund; i++)
         good = rules_read_status(loader, items.items[i], "refund_on", refund->statuses) && good;
-    if (cap->value) {
-        good = rules_keyword_number(loader, &rules_section_limit.keywords[RULES_LIMIT_REFUND_CAP],
-                                    cap->value, &percent) &&
-               good;
-    }
+    uint64_t percent = rules_keyword_number_or_default(
+        loader, &rules_section_limit.keywords[RULES_LIMIT_REFUND_CAP], cap->value);
     if (good)
         make_all_caps(loader, cap->value ? cap->value : on->value, (uint32_t)percent, rule, refund);
     rule->refund = refund;
@@ -251,13 +244,11 @@ void rules_load_settle(struct rules_loader *loader, const struct rules_field *fi
     const struct rules_field *on = &fields[RULES_LIMIT_REFUND_ON];
     const struct rules_field *cap = &fields[RULES_LIMIT_REFUND_CAP];
     const struct rules_node *debt = fields[RULES_LIMIT_DEBT].value;
-    uint64_t percent = DEBT_DEFAULT;
     if (on->value)
         load_refund(loader, on, cap, rule);
     else if (cap->value)
         rules_problem(loader, cap->key, "`refund_cap` goes with `refund_on`");
-    if (debt)
-        (void)rules_keyword_number(loader, &rules_section_limit.keywords[RULES_LIMIT_DEBT], debt,
-                                   &percent);
+    uint64_t percent = rules_keyword_number_or_default(
+        loader, &rules_section_limit.keywords[RULES_LIMIT_DEBT], debt);
     rule->floor = (uint16_t)(percent + 1);
 }

@@ -322,16 +322,18 @@ static void load_unless(struct rules_loader *loader, const struct rules_node *no
 static void load_enforce(struct rules_loader *loader, const struct rules_field *field,
                          struct rules_rule *rule)
 {
+    const struct rules_keyword *row = &rules_section_limit.keywords[RULES_LIMIT_ENFORCE];
     struct weir_bytes text;
     struct rules_quote quote;
     uint64_t percent = 0;
-    if (!rules_read_text(loader, field->value, "enforce", &text))
+    if (!rules_read_text(loader, field->value, row->name, &text))
         return;
     size_t digits = text.size > 0 && text.data[text.size - 1] == '%' ? text.size - 1 : 0;
     if (digits == 0 || weir_digits_parse(&percent, text.data, digits) != (int)digits ||
-        percent > 100) {
+        percent < row->least || percent > row->most) {
         rules_problem(loader, field->value,
-                      "`enforce` must be `0%%` to `100%%` of the keys, not %s",
+                      "`enforce` must be `%llu%%` to `%llu%%` of the keys, not %s",
+                      (unsigned long long)row->least, (unsigned long long)row->most,
                       rules_quote(&quote, text.data, text.size));
     } else if (rule->flags & WEIR_CHECK_SHADOW) {
         rules_problem(loader, field->key, "a shadow limit denies nothing; remove `shadow`");

@@ -31,7 +31,7 @@ TEST("what is wrong is reported")
         {LIMIT("rate: 9/s, steps: [{at: 80%, mark: true}, {at: 80%, delay: 1s}]"),
          "2:69: steps must be in ascending order; 80% comes after 80%\n"},
         {LIMIT("rate: 9/s, steps: [{at: 80%, delay: 2min}]"),
-         "2:58: `delay` must be 1ms to 1min, not `2min`\n"},
+         "2:58: `delay` must be 1ms to 1min, or true, not `2min`\n"},
         {LIMIT("rate: 9/s, steps: [{at: 80%, delay: true}]"),
          "2:58: `delay: true` needs a bucket (token_bucket, gcra, leaky_bucket); for others give a "
          "constant: `delay: 500ms`\n"},
