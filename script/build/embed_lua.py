@@ -5,7 +5,8 @@ Each script is the named files of the folder in order, without comments and inde
 the text, and it is loaded after every restart), with the SHA-1 that EVALSHA calls it by. A part
 FUNCTION@KIND/KIND=FILE+FILE makes them the body of a local function. A line "--% include FILE" stands
 for the lines of another file, and "--% kinds" for the choice of a function by `kind`, the first byte of
-a state: one that names no kind (FUNCTION=FILE) is for all others. A script whose NAME begins with "!" is in no list: its user names it.
+a state: one that names no kind (FUNCTION=FILE) is for all others. KIND_LAST is the largest of all
+kinds. A script whose NAME begins with "!" is in no list: its user names it.
 """
 import hashlib
 import os
@@ -46,7 +47,13 @@ def choice(functions):
     yield from ("else", f"{functions[-1][0]}()", "end")
 
 
-def script_text(folder, parts):
+def last_kind(scripts):
+    """The largest kind that any part of a script names."""
+    parts = [part for script in scripts for part in script.split(":")[1].split(",")]
+    return max(kind for part in parts if "@" in part for kind in part.partition("@")[2].partition("=")[0].split("/"))
+
+
+def script_text(folder, parts, last):
     lines, functions = [], []
     for part in parts:
         function, _, files = part.rpartition("=")
@@ -56,7 +63,7 @@ def script_text(folder, parts):
             lines.append(f"local function {function}()")
         for name in files.split("+"):
             for line in file_lines(folder, name):
-                lines += choice(functions) if line == KINDS else [line]
+                lines += choice(functions) if line == KINDS else [line.replace("KIND_LAST", f"0x{last}")]
         if function:
             lines.append("end")
     return "".join(line + "\n" for line in lines)
@@ -69,9 +76,10 @@ def c_string(text):
 
 def main(output, folder, scripts):
     parts, names = [HEAD], []
+    last = last_kind(scripts)
     for script in scripts:
         name, made_of = script.lstrip("!").split(":")
-        text = script_text(folder, made_of.split(","))
+        text = script_text(folder, made_of.split(","), last)
         sha = hashlib.sha1(text.encode()).hexdigest()
         if not script.startswith("!"):
             names.append(name)

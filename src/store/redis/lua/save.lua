@@ -6,7 +6,7 @@ local function fetch(name)
     local s = call('GET', name)
     if not s then return false end
     local kind = string.byte(s) or 0
-    if kind < 0xe0 or kind > 0xed then
+    if kind < 0xe0 or kind > KIND_LAST then
         error('WEIR the key ' .. name .. ' holds a value that is not the state of a limit', 0)
     end
     return s, kind
