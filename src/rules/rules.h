@@ -15,7 +15,6 @@
 #include "core/answer.h"
 #include "core/check.h"
 #include "feature/envoy/rules/options.h"
-#include "feature/kernel/settings.h"
 #include "feature/standing/settings.h"
 #include "rules/request.h"
 
@@ -161,6 +160,9 @@ struct weir_denials_settings {
     uint32_t top;        /* of keys used most, likewise */
     uint32_t sample;     /* of each key and limit in a second, by each worker; default 5; 0: none */
 };
+/* Settings of which this header need not know more; the loader makes them, all zero without the
+ * section. */
+struct weir_kernel_settings; /* feature/kernel/settings.h */
 struct weir_xdp_settings;
 /* A file that a secret was read from. */
 struct weir_secret_file {
@@ -177,7 +179,7 @@ struct weir_settings {
     struct weir_envoy_settings envoy;
     struct weir_webhook_settings webhook;
     struct weir_challenge_settings challenge;
-    struct weir_kernel_settings kernel;
+    struct weir_kernel_settings *kernel; /* never NULL */
     const struct weir_xdp_settings
         *xdp; /* `kernel.xdp`, feature/xdp/settings.h; NULL: there is none */
     struct weir_standing_settings standing; /* without a kind there is no such section */

@@ -9,6 +9,7 @@
 #include "feature/identity/rules/jwt.h"
 #include "feature/identity/rules/keys_load.h"
 #include "feature/identity/rules/override.h"
+#include "feature/kernel/settings.h"
 #include "feature/penalties/rules/section.h"
 #include "feature/region/rules/section.h"
 #include "feature/sticky/rules/section.h"
@@ -186,7 +187,8 @@ static bool set_defaults(struct rules_loader *loader)
     struct weir_settings *settings = &loader->rules->settings;
     struct weir_cidr *proxies = rules_keep(loader, 2 * sizeof(*proxies));
     loader->rules->unknown = rules_keep(loader, sizeof(*loader->rules->unknown));
-    if (!proxies || !loader->rules->unknown)
+    settings->kernel = rules_keep(loader, sizeof(*settings->kernel));
+    if (!proxies || !loader->rules->unknown || !settings->kernel)
         return false;
     proxies[0] = (struct weir_cidr){{4, {127}}, 8};
     proxies[1] = (struct weir_cidr){{6, {[15] = 1}}, 128};

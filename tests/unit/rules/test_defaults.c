@@ -3,6 +3,7 @@
  * the argument. */
 #include "rules_test.h"
 
+#include "feature/kernel/settings.h"
 #include "feature/score/rules/score.h"
 #include "feature/standing/standing.h"
 #include "rules/compiled.h"
@@ -244,7 +245,7 @@ static void describe(struct writer *out, const struct row *row, const char *valu
     *out = (struct writer){.used = 0};
     put_server(out, weir_rules_settings(rules));
     put_redis(out, weir_rules_settings(rules));
-    put_kernel(out, &weir_rules_settings(rules)->kernel);
+    put_kernel(out, weir_rules_settings(rules)->kernel);
     for (uint32_t i = 0; i < rules->rule_count; i++)
         put_rule(out, &rules->rules[i]);
     put_conduct(out, rules);

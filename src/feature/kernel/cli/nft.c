@@ -215,8 +215,8 @@ static int run(const struct weir_settings *settings, const struct nft_options *o
         cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
         return EXIT_FAILURE;
     }
-    weir_kernel_ruleset_name(name, &settings->kernel);
-    weir_kernel_ruleset_write(out, &settings->kernel, settings->trusted_proxies,
+    weir_kernel_ruleset_name(name, settings->kernel);
+    weir_kernel_ruleset_write(out, settings->kernel, settings->trusted_proxies,
                               settings->trusted_proxy_count);
     if (fclose(out) != 0) {
         cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
@@ -247,7 +247,7 @@ int weir_command_nft(int argc, char **argv)
         return cli_usage_error("nft", "give one of --apply, --check and --remove");
     if (cli_load_rules(&rules, options.config) < 0)
         return EXIT_FAILURE;
-    if (weir_rules_settings(rules)->kernel.limits_count == 0 && !options.remove) {
+    if (weir_rules_settings(rules)->kernel->limits_count == 0 && !options.remove) {
         cli_error("%s has no `limits` in `kernel`", options.config);
         status = EXIT_FAILURE;
     } else {

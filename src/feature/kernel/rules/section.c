@@ -6,6 +6,7 @@
 
 #include "core/bytes.h"
 #include "feature/kernel/names.h"
+#include "feature/kernel/settings.h"
 #include "feature/xdp/rules/section.h"
 #include "rules/load/environment.h"
 #include "rules/load/numbers.h"
@@ -99,7 +100,7 @@ static const struct rules_section nftables_section = RULES_SECTION("nftables", n
 
 static void load_nftables(struct rules_loader *loader, const struct rules_field *section)
 {
-    struct weir_kernel_nftables *nftables = &loader->rules->settings.kernel.nftables;
+    struct weir_kernel_nftables *nftables = &loader->rules->settings.kernel->nftables;
     struct rules_field fields[RULES_KEYWORDS_MAX];
     if (!rules_section_load(loader, &nftables_section, section->value, fields, nftables))
         return;
@@ -276,7 +277,7 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
 
 static void load_limits(struct rules_loader *loader, const struct rules_node *node)
 {
-    struct weir_kernel_settings *kernel = &loader->rules->settings.kernel;
+    struct weir_kernel_settings *kernel = loader->rules->settings.kernel;
     struct weir_kernel_limit *limits;
     if (node->kind != RULES_LIST || node->size > WEIR_KERNEL_LIMITS_MAX) {
         rules_problem(loader, node, "`limits` of `kernel` must be a list of at most %d limits",

@@ -16,7 +16,7 @@ static uint64_t kernel_time(void *context)
 static void kernel_configure(struct weir_daemon *daemon, const struct weir_settings *settings)
 {
     weir_kernel_service_translate(weir_daemon_kernel(daemon), settings);
-    weir_kernel_service_configure(weir_daemon_kernel(daemon), &settings->kernel.nftables);
+    weir_kernel_service_configure(weir_daemon_kernel(daemon), &settings->kernel->nftables);
 }
 
 static bool kernel_drops(const void *kernel, const struct weir_cidr *network)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The section `kernel`: what it sets, and what is wrong in it. */
+#include "feature/kernel/settings.h"
 #include "rules_test.h"
 #include "test.h"
 
@@ -7,7 +8,7 @@
 
 static const struct weir_kernel_settings *settings_of(const struct weir_rules *rules)
 {
-    return &weir_rules_settings(rules)->kernel;
+    return weir_rules_settings(rules)->kernel;
 }
 
 TEST("without the section nothing is on")
