@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The golden traces of the engine (tests/unit/engine/trace/traces.h), played by the scripts of a real
- * server in virtual time: each step a call with its time, and the same text. */
+/* The golden traces of the engine (tests/unit/engine/trace/traces.h), played by the scripts of a
+ * real server in virtual time: each step a call with its time, and the same text. */
 #include "script_rig.h"
 #include "test.h"
 
