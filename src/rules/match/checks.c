@@ -151,13 +151,9 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
     struct rules_rates own, abroad;
     struct weir_joined_scale joined;
     if (count == WEIR_CHECKS_MAX)
-        return rules_too_many(evaluation);
+        return rules_key_missing(evaluation, rule) ? count : rules_too_many(evaluation);
     struct weir_check *check = &checks[count];
     uint64_t cost = rule->cost;
-    int err = rule->costs ? rules_cost_of(evaluation, rule->costs, &cost) : 0;
-    if (err < 0)
-        return err;
-    check->cost = multiply(cost, evaluation->request->cost);
     check->rule = number;
     check->flags = rule->flags;
     check->scale = check->scale_kind = 0;
@@ -165,14 +161,17 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
     check->scale_alone = 0;
     check->on_store_error = rule->on_store_error & 3;
     check->challenged = 0;
+    int err = rules_key_build(evaluation, rule, check);
+    if (err == RULES_KEY_MISSING)
+        return count;
+    int bad_cost = rule->costs ? rules_cost_of(evaluation, rule->costs, &cost) : 0;
+    if (bad_cost < 0)
+        return bad_cost;
+    check->cost = multiply(cost, evaluation->request->cost);
     const struct rules_rates *rates = choose_rates(evaluation, rule, number, &own);
-    check->limit = rates->limits;
-    check->flags |= check->limit == NULL ? WEIR_CHECK_UNLIMITED : 0;
-    err = rules_key_build(evaluation, rule, check);
-    if ((check->flags & WEIR_CHECK_ALWAYS_DENY) != 0) {
-        check->limit = NULL;
-        check->flags &= (uint8_t)~WEIR_CHECK_UNLIMITED;
-    }
+    check->limit = (check->flags & WEIR_CHECK_ALWAYS_DENY) != 0 ? NULL : rates->limits;
+    if (!rates->limits && (check->flags & WEIR_CHECK_ALWAYS_DENY) == 0)
+        check->flags |= WEIR_CHECK_UNLIMITED;
     if (err < 0) {
         if (evaluation->reason) {
             snprintf(evaluation->reason->text, sizeof(evaluation->reason->text),

@@ -203,13 +203,6 @@ struct weir_bytes rules_claim_value(struct rules_evaluation *evaluation, uint16_
     return rules_claim(evaluation, evaluation->rules->jwt->claim_of[attribute] - 1);
 }
 
-struct weir_bytes rules_value(struct rules_evaluation *evaluation, uint16_t attribute)
-{
-    const struct rules_attribute_row *row = evaluation->rules->rows[attribute];
-    return row->value ? row->value(evaluation, attribute)
-                      : given_value(evaluation->request, attribute);
-}
-
 uint32_t rules_atom(struct rules_evaluation *evaluation, uint16_t attribute)
 {
     uint64_t bit = UINT64_C(1) << attribute % 64;
@@ -394,12 +387,29 @@ struct search {
     struct rules_evaluation *evaluation;
     uint32_t *matched;
     uint32_t count;
+    bool all_there; /* the key of each of `matched`: there is no room for another limit */
     bool full;
 };
 
-/* Verifies one limit and puts it in its place; a limit found twice counts once. */
-static void consider(struct search *search, uint32_t number)
+/* There is no more room: those whose key is missing do not apply. */
+static __attribute__((noinline)) void drop_missing(struct search *search)
 {
+    struct rules_evaluation *evaluation = search->evaluation;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < search->count; i++)
+        if (!rules_key_missing(evaluation, &evaluation->rules->rules[search->matched[i]]))
+            search->matched[kept++] = search->matched[i];
+    search->count = kept;
+    search->all_there = kept == RULES_MATCHED_MAX;
+}
+
+/* Verifies one limit and puts it in its place; a limit found twice counts once. Whether its key is
+ * there is found when it is built. */
+static void consider(struct search *search, const struct rules_posting *posting)
+{
+    const uint32_t number = posting->rule;
+    if (__builtin_expect(search->count == RULES_MATCHED_MAX, 0) && !search->all_there)
+        drop_missing(search);
     uint32_t at = search->count;
     while (at > 0 && search->matched[at - 1] >= number)
         if (search->matched[--at] == number)
@@ -409,16 +419,15 @@ static void consider(struct search *search, uint32_t number)
         !is_for_caller(search->evaluation, rule))
         return;
     for (uint32_t i = 0; i < rule->part_count; i++)
-        if (!rules_part_holds(search->evaluation, rule, &rule->parts[i]))
+        if ((posting->proven >> i & 1) == 0 &&
+            !rules_part_holds(search->evaluation, rule, &rule->parts[i]))
             return;
-    if (rules_key_missing(search->evaluation, rule))
-        return;
-    if (search->count == RULES_MATCHED_MAX) {
-        search->full = true;
+    if (__builtin_expect(search->count == RULES_MATCHED_MAX, 0)) {
+        search->full |= !rules_key_missing(search->evaluation, rule);
         return;
     }
-    memmove(&search->matched[at + 1], &search->matched[at],
-            (search->count - at) * sizeof(uint32_t));
+    for (uint32_t i = search->count; i > at; i--)
+        search->matched[i] = search->matched[i - 1];
     search->matched[at] = number;
     search->count++;
 }
@@ -441,7 +450,7 @@ static void visit(struct search *search, uint32_t number)
     const struct rules_index *index = &evaluation->rules->index;
     const struct rules_index_node *node = &index->nodes[number];
     for (uint32_t i = 0; i < node->posting_count; i++)
-        consider(search, index->postings[node->posting + i]);
+        consider(search, &index->postings[node->posting + i]);
     for (uint32_t i = 0; i < node->dimension_count; i++) {
         uint16_t attribute = index->dimensions[node->dimension + i];
         if (attribute == WEIR_ATTR_PATH) {
@@ -459,7 +468,7 @@ static void visit(struct search *search, uint32_t number)
 
 int rules_find(struct rules_evaluation *evaluation, uint32_t matched[RULES_MATCHED_MAX])
 {
-    struct search search = {evaluation, matched, 0, false};
+    struct search search = {evaluation, matched, 0, false, false};
     if (evaluation->rules->paths.count > 0) {
         rules_path_atoms(evaluation);
         if (evaluation->path_count > RULES_PATH_ATOMS_MAX)

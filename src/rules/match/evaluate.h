@@ -78,7 +78,14 @@ struct rules_evaluation {
 int rules_begin(struct rules_evaluation *evaluation, const struct weir_rules_query *query);
 
 /* The value of an attribute (not client.ip); data == NULL: absent. */
-struct weir_bytes rules_value(struct rules_evaluation *evaluation, uint16_t attribute);
+static inline struct weir_bytes rules_value(struct rules_evaluation *evaluation, uint16_t attribute)
+{
+    const struct rules_attribute_row *row = evaluation->rules->rows[attribute];
+    const struct weir_request *request = evaluation->request;
+    if (__builtin_expect(row->value != NULL, 0))
+        return row->value(evaluation, attribute);
+    return attribute < request->count ? request->values[attribute] : (struct weir_bytes){NULL, 0};
+}
 
 /* What the request itself supplies: as it gives it, or a parameter of its query, or a cookie. For
  * attributes that name a caller, which rules_value may have to find first. */
@@ -110,8 +117,8 @@ bool rules_key_present(struct rules_evaluation *evaluation, const struct rules_r
 const struct rules_key_part *rules_key_missing(struct rules_evaluation *evaluation,
                                                const struct rules_rule *rule);
 
-/* The limits whose match holds and whose key is there, ascending. Returns how many, or
- * WEIR_ERR_TOO_LARGE. */
+/* The limits whose match holds, ascending: those with a key that is there, of which there may be
+ * RULES_MATCHED_MAX, and others as far as there is room. Returns how many, or WEIR_ERR_TOO_LARGE. */
 int rules_find(struct rules_evaluation *evaluation, uint32_t matched[RULES_MATCHED_MAX]);
 
 /* Whether the part's value is in the request: nothing has to be found out, verified or matched. */

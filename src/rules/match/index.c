@@ -45,13 +45,13 @@ static uint32_t add_node(struct rules_index *index)
     return index->node_count++;
 }
 
-static bool add_posting(struct rules_index *index, uint32_t rule)
+static bool add_posting(struct rules_index *index, const struct entry *entry)
 {
     void *postings = index->postings;
-    if (!grow(&postings, index->posting_count, &index->posting_room, sizeof(uint32_t)))
+    if (!grow(&postings, index->posting_count, &index->posting_room, sizeof(*index->postings)))
         return false;
     index->postings = postings;
-    index->postings[index->posting_count++] = rule;
+    index->postings[index->posting_count++] = (struct rules_posting){entry->rule, entry->used};
     return true;
 }
 
@@ -137,7 +137,7 @@ static uint32_t divide(struct build *build, uint32_t node, const struct entry *e
         if (part && rules_about_caller(part->attribute) && count <= RULES_POSTINGS_MAX_BY_CALLER)
             part = NULL;
         if (!part) {
-            if (!add_posting(index, entries[i].rule))
+            if (!add_posting(index, &entries[i]))
                 return RULES_NONE;
             index->nodes[node].posting_count++;
             continue;

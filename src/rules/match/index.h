@@ -13,11 +13,11 @@
  * A limit is put under the part of its match that it shares with the fewest others; where more than
  * RULES_POSTINGS_MAX limits still meet, they are divided again. So the number of limits looked at
  * follows from those that match, not from those that don't, also when every single value is common.
- * Limits found are then verified, part by part.
+ * Of the limits found the other parts are then verified.
  *
  * Limits without a part that has an atom in each of its values (no match at all, or only globs)
  * are in the root. Parts about the caller (user, org, plan) are the last choice: knowing them may
- * cost a SHA-256. Memory: 16 bytes a node, 16 to 32 an edge, 4 a posting.
+ * cost a SHA-256. Memory: 16 bytes a node, 16 to 32 an edge, 8 a posting.
  */
 #ifndef WEIR_RULES_MATCH_INDEX_H
 #define WEIR_RULES_MATCH_INDEX_H
@@ -37,9 +37,14 @@ struct rules_index_node {
     uint32_t dimension_count;
 };
 
+/* A limit, and the parts of its match that hold because the edges to its node were followed. */
+struct rules_posting {
+    uint32_t rule, proven; /* proven: a bit for each part */
+};
+
 struct rules_index {
     struct rules_index_node *nodes; /* the first is the root */
-    uint32_t *postings;
+    struct rules_posting *postings;
     uint16_t *dimensions;
     struct rules_pairs edges; /* (node, atom) -> node */
     uint32_t node_count, node_room, posting_count, posting_room, dimension_count, dimension_room;

@@ -23,6 +23,7 @@ enum {
 #define TEXT_MAX 128
 #define PIECE_MAX (1 + 2 + TEXT_MAX)
 #define TUPLE_MAX (RULES_PREFIX_MAX + RULES_KEY_MAX * PIECE_MAX)
+#define KEY_SHORT 48   /* most tuples: one copy of a fixed size */
 #define SECRET_SHOWN 8 /* bytes of a SHA-256 in texts; twice that where nodes share a store */
 
 /* --- The tuple -------------------------------------------------------------------------------- */
@@ -35,6 +36,21 @@ struct tuple {
     uint8_t bytes[TUPLE_MAX];
 };
 
+/* Copies 1 to 16 bytes; longer values are worth a call. */
+static inline void copy_short(uint8_t *out, const char *from, size_t size)
+{
+    if (size >= 8) {
+        memcpy(out, from, 8);
+        memcpy(out + size - 8, from + size - 8, 8);
+    } else if (size >= 4) {
+        memcpy(out, from, 4);
+        memcpy(out + size - 4, from + size - 4, 4);
+    } else {
+        for (size_t i = 0; i < size; i++)
+            out[i] = (uint8_t)from[i];
+    }
+}
+
 static void tuple_put_value(struct tuple *tuple, const struct rules_evaluation *evaluation,
                             uint8_t instead, struct weir_bytes value)
 {
@@ -43,7 +59,10 @@ static void tuple_put_value(struct tuple *tuple, const struct rules_evaluation *
         *out++ = (uint8_t)(TEXT | instead);
         *out++ = (uint8_t)value.size;
         *out++ = 0;
-        memcpy(out, value.data, value.size);
+        if (value.size <= 16)
+            copy_short(out, value.data, value.size);
+        else
+            memcpy(out, value.data, value.size);
         tuple->end = out + value.size;
         return;
     }
@@ -91,12 +110,18 @@ static void tuple_put_client(struct tuple *tuple, const struct rules_evaluation 
 }
 
 /* One attribute, or its substitute. Returns false when it is missing. */
-static bool tuple_put_part(struct tuple *tuple, struct rules_evaluation *evaluation,
+static inline bool tuple_put_part(struct tuple *tuple, struct rules_evaluation *evaluation,
                            const struct rules_rule *rule, const struct rules_key_part *part)
 {
     struct weir_bytes value = {NULL, 0};
     uint8_t instead = 0;
-    bool there = rules_key_present(evaluation, rule, part, &value);
+    bool there;
+    if (part->source == RULES_FROM_ATTRIBUTE) {
+        value = rules_value(evaluation, part->attribute);
+        there = value.data != NULL;
+    } else {
+        there = rules_key_present(evaluation, rule, part, &value);
+    }
     if (!there && rule->missing == RULES_INSTEAD) {
         part = &rule->instead;
         instead = INSTEAD;
@@ -433,36 +458,61 @@ static __attribute__((noinline)) void keep_other(struct rules_evaluation *evalua
         check->key.size = write_text(evaluation->rules, rule, whole, check->hash, evaluation, room);
 }
 
+/* Writes all of a tuple. Returns false where the limit does not apply; `flags`: of its check. */
+static inline bool tuple_write(struct tuple *tuple, struct rules_evaluation *evaluation,
+                               const struct rules_rule *rule, uint8_t *flags)
+{
+    tuple->has_long = false;
+    if (rule->prefix_size <= RULES_PREFIX_STEP)
+        memcpy(tuple->bytes, rule->prefix, RULES_PREFIX_STEP);
+    else
+        memcpy(tuple->bytes, rule->prefix, RULES_PREFIX_MAX);
+    tuple->end = tuple->bytes + rule->prefix_size;
+    for (uint32_t i = 0; i < rule->key_count; i++) {
+        tuple->begins[i] = (uint16_t)tuple_size(tuple);
+        bool there = tuple_put_part(tuple, evaluation, rule, &rule->key[i]);
+        if (!there && rule->missing == RULES_DENY)
+            *flags |= WEIR_CHECK_ALWAYS_DENY;
+        else if (!there && rule->missing != RULES_SHARED)
+            return false;
+    }
+    tuple->begins[rule->key_count] = (uint16_t)tuple_size(tuple);
+    return true;
+}
+
+int rules_key_hash(struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                   uint64_t hash[2])
+{
+    struct tuple tuple;
+    uint8_t flags = 0;
+    if (!tuple_write(&tuple, evaluation, rule, &flags))
+        return RULES_KEY_MISSING;
+    weir_siphash128(evaluation->secret, tuple.bytes, tuple_size(&tuple), hash);
+    return 0;
+}
+
 int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                     struct weir_check *check)
 {
     struct weir_scratch *scratch = evaluation->scratch;
     struct tuple tuple;
-    tuple.has_long = false;
-    if (rule->prefix_size <= RULES_PREFIX_STEP)
-        memcpy(tuple.bytes, rule->prefix, RULES_PREFIX_STEP);
-    else
-        memcpy(tuple.bytes, rule->prefix, RULES_PREFIX_MAX);
-    tuple.end = tuple.bytes + rule->prefix_size;
-    for (uint32_t i = 0; i < rule->key_count; i++) {
-        tuple.begins[i] = (uint16_t)tuple_size(&tuple);
-        bool there = tuple_put_part(&tuple, evaluation, rule, &rule->key[i]);
-        if (!there && rule->missing == RULES_DENY)
-            check->flags |= WEIR_CHECK_ALWAYS_DENY;
-    }
-    tuple.begins[rule->key_count] = (uint16_t)tuple_size(&tuple);
-    const struct weir_bytes whole = {(const char *)tuple.bytes, tuple_size(&tuple)};
-    weir_siphash128(evaluation->secret, whole.data, whole.size, check->hash);
+    if (!tuple_write(&tuple, evaluation, rule, &check->flags))
+        return RULES_KEY_MISSING;
+    const size_t size = tuple_size(&tuple);
+    weir_siphash128(evaluation->secret, tuple.bytes, size, check->hash);
     check->tag = rule->tag_count > 0 ? make_tag(rule, &tuple) : 0;
     /* The tuple may have looked the caller up, whose values are in the scratch before the key. */
     if (sizeof(scratch->bytes) - scratch->used < WEIR_KEY_TEXT_MAX)
         return WEIR_ERR_TOO_LARGE;
     char *room = scratch->bytes + scratch->used;
-    bool as_it_is = !tuple.has_long && whole.size <= WEIR_KEY_TEXT_MAX;
+    bool as_it_is = !tuple.has_long && size <= WEIR_KEY_TEXT_MAX;
     if (as_it_is && keeps_tuple(evaluation, rule, check)) {
-        check->key = (struct weir_bytes){room, whole.size};
+        check->key = (struct weir_bytes){room, size};
         check->key_is_tuple = true;
-        memcpy(room, whole.data, whole.size);
+        if (size <= KEY_SHORT)
+            memcpy(room, tuple.bytes, KEY_SHORT);
+        else
+            memcpy(room, tuple.bytes, size);
     } else {
         keep_other(evaluation, rule, &tuple, check, room);
     }

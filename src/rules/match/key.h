@@ -53,9 +53,16 @@ enum rules_piece {
     RULES_PIECE_INSTEAD = 0x10,
 };
 
-/* Fills hash, key and flags of a check; as above. Errors: WEIR_ERR_TOO_LARGE (scratch is full). */
+/* Fills hash, key and flags of a check; as above. Returns 0, or RULES_KEY_MISSING: an attribute of
+ * the key is missing, so that the limit does not apply. Errors: WEIR_ERR_TOO_LARGE (scratch is
+ * full). */
+#define RULES_KEY_MISSING 1
 int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                     struct weir_check *check);
+
+/* The hash alone, of which no text is wanted. Returns 0 or RULES_KEY_MISSING. */
+int rules_key_hash(struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                   uint64_t hash[2]);
 
 /* How a secret is shown: "sha256:" and 16 digits. Where its text names a state that nodes share,
  * 32: nobody finds two of one text. Returns the text's size. */

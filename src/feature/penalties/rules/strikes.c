@@ -77,7 +77,7 @@ int rules_strikes_find(struct rules_evaluation *evaluation, bool refused,
         strike->penalty = (uint8_t)i;
         strike->check = (struct weir_check){.limit = penalty->strikes.rates.limits, .cost = 1};
         err = rules_key_build(evaluation, &penalty->strikes, &strike->check);
-        if (err < 0)
+        if (err != 0) /* it has found the value: the key is there */
             return err;
         strike->check.rule = UINT32_MAX;
         strike->check.on_store_error = WEIR_FAIL_OPEN; /* then it is no strike */

@@ -19,15 +19,7 @@ static const char *const class_names[WEIR_CLASSES] = {"legitimate", "suspicious"
 static bool find_client(struct rules_evaluation *evaluation, uint64_t client[2])
 {
     const struct rules_rule *rule = evaluation->rules->score->key;
-    struct weir_check check = {.flags = 0};
-    if (rules_key_missing(evaluation, rule))
-        return false;
-    uint32_t used = evaluation->scratch->used; /* its text is of no use */
-    bool built = rules_key_build(evaluation, rule, &check) == 0;
-    evaluation->scratch->used = used;
-    client[0] = check.hash[0];
-    client[1] = check.hash[1];
-    return built;
+    return rules_key_hash(evaluation, rule, client) == 0;
 }
 
 /* The route: the first pattern of `routes` that the path is in, else the path. */
