@@ -44,9 +44,20 @@ struct weir_answer_rate {
     bool allowed;
 };
 
+/* What is the same in all RateLimit fields of one limit: made once
+ * (weir_ratelimit_texts_make of wire/http/ratelimit_headers.h). */
+#define WEIR_LIMIT_TEXT_MAX 128
+struct weir_limit_texts {
+    uint8_t policy_size, quota_size;  /* 0: the limit has none, and fields are written from it */
+    char policy[WEIR_LIMIT_TEXT_MAX]; /* its member of RateLimit-Policy: "login";q=5;w=60 */
+    char quota[WEIR_LIMIT_TEXT_MAX];  /* of RateLimit, up to its numbers: "login";r= */
+};
+
 struct weir_answer_limit {
     struct weir_bytes name;
-    const struct weir_limit *limit; /* NULL: a state-less check (always deny) */
+    const struct weir_limit_texts *texts; /* of `name` and `limit`; NULL: there are none, or not at
+                                             this scale */
+    const struct weir_limit *limit;       /* NULL: a state-less check (always deny) */
     struct weir_report report;
     uint64_t next_ns; /* until a cost of 1 is admitted: 0 while remaining > 0, WEIR_NEVER when N =
                          0. Filled by the engine; report.retry_after_ns is for the request's own

@@ -121,9 +121,14 @@ static inline void answer_limit(const struct weir_decision *decision, uint16_t f
     struct weir_answer_limit *limit = &answer->limits[answer->count++];
     uint16_t i = weir_decision_tightest(decision, first, end, &limit->report);
     const struct weir_check *check = &decision->checks[i];
-    limit->name = generation && check->rule < generation->count
-                      ? generation->views[check->rule].name
-                      : (struct weir_bytes){"", 0};
+    limit->name = (struct weir_bytes){"", 0};
+    limit->texts = NULL;
+    if (generation && check->rule < generation->count) {
+        const struct weir_rule_view *view = &generation->views[check->rule];
+        limit->name = view->name;
+        if (view->told == check->limit && check->scale == 0 && check->limit)
+            limit->texts = &view->texts;
+    }
     limit->limit = check->limit;
     limit->scale = check->scale != 0 ? scale_of_rate(check) : 0;
     limit->cost = check->cost;

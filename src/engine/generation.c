@@ -14,6 +14,7 @@
 #include "rules/charge/candidate.h"
 #include "rules/charge/top_up.h"
 #include "rules/follow.h"
+#include "wire/http/ratelimit_headers.h"
 
 struct weir_tally_block {
     struct weir_tally_block *next;
@@ -124,6 +125,16 @@ static uint32_t count_new(const uint32_t *follows, uint32_t count)
     return follows ? fresh : count;
 }
 
+/* The fields of a limit that has one rate for all callers. */
+static void view_tell(struct weir_rule_view *view, const struct weir_rules *rules, uint32_t i)
+{
+    view->told = weir_rules_only_limit(rules, i);
+    if (view->told)
+        weir_ratelimit_texts_make(&view->texts, view->name, view->told);
+    if (view->told && view->texts.policy_size == 0)
+        view->told = NULL;
+}
+
 int weir_generation_open(struct weir_generation **generation, struct weir_rules *rules,
                          const struct weir_generation *before, struct weir_tallies *tallies,
                          const struct weir_counts_place *place)
@@ -157,6 +168,7 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
     for (uint32_t i = 0; i < count; i++) {
         const char *name = weir_rules_name(rules, i);
         g->views[i].name = (struct weir_bytes){name, strlen(name)};
+        view_tell(&g->views[i], rules, i);
         int old = limit_before(before, follows, i, g->views[i].name);
         g->views[i].tally = old >= 0 ? before->views[old].tally : tally_take(tallies);
         g->views[i].tally->generations++;

@@ -46,8 +46,10 @@ struct weir_generation {
     struct weir_rule_view {
         struct weir_bytes name;
         struct weir_tally *tally;
-        struct weir_counts *counts; /* the tally's, or where the engine's user has them */
-    } views[];                      /* index = rule */
+        struct weir_counts *counts;    /* the tally's, or where the engine's user has them */
+        const struct weir_limit *told; /* the limit that `texts` are of; NULL: it has no texts */
+        struct weir_limit_texts texts;
+    } views[]; /* index = rule */
 };
 
 /* Where the counts of limits are, if not in tallies. */

@@ -421,6 +421,12 @@ void weir_rules_moment(const struct weir_rules *rules, uint64_t now_ns, struct w
     }
 }
 
+const struct weir_limit *weir_rules_only_limit(const struct weir_rules *rules, uint32_t rule)
+{
+    const struct rules_rates *rates = &rules->rules[rule].rates;
+    return rates->count == 1 ? rates->limits : NULL;
+}
+
 int weir_rules_find(const struct weir_rules *rules, const char *name, size_t size)
 {
     return rules_rule_find(rules, (struct weir_bytes){name, size});

@@ -305,6 +305,9 @@ uint32_t weir_rules_span_percent(const struct weir_rules *rules);
 /* The name of a limit, by its number. */
 const char *weir_rules_name(const struct weir_rules *rules, uint32_t index);
 void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir_rule_info *info);
+/* The limit of a rule that has one rate; NULL: it has several, or none. */
+const struct weir_limit *weir_rules_only_limit(const struct weir_rules *rules, uint32_t rule);
+
 int weir_rules_find(const struct weir_rules *rules, const char *name,
                     size_t size); /* index or -1 */
 

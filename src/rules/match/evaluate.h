@@ -118,7 +118,8 @@ const struct rules_key_part *rules_key_missing(struct rules_evaluation *evaluati
                                                const struct rules_rule *rule);
 
 /* The limits whose match holds, ascending: those with a key that is there, of which there may be
- * RULES_MATCHED_MAX, and others as far as there is room. Returns how many, or WEIR_ERR_TOO_LARGE. */
+ * RULES_MATCHED_MAX, and others as far as there is room. Returns how many, or WEIR_ERR_TOO_LARGE.
+ */
 int rules_find(struct rules_evaluation *evaluation, uint32_t matched[RULES_MATCHED_MAX]);
 
 /* Whether the part's value is in the request: nothing has to be found out, verified or matched. */

@@ -111,7 +111,7 @@ static void tuple_put_client(struct tuple *tuple, const struct rules_evaluation 
 
 /* One attribute, or its substitute. Returns false when it is missing. */
 static inline bool tuple_put_part(struct tuple *tuple, struct rules_evaluation *evaluation,
-                           const struct rules_rule *rule, const struct rules_key_part *part)
+                                  const struct rules_rule *rule, const struct rules_key_part *part)
 {
     struct weir_bytes value = {NULL, 0};
     uint8_t instead = 0;

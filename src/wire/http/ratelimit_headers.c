@@ -2,8 +2,6 @@
 /* See ratelimit_headers.h. */
 #include "wire/http/ratelimit_headers.h"
 
-#include <assert.h>
-
 #include "core/period.h"
 #include "core/scale.h"
 #include "core/wide.h"
@@ -33,8 +31,10 @@ static bool is_printable(struct weir_bytes text)
 
 static bool is_shown(const struct weir_answer_limit *entry)
 {
-    return !entry->shadow && !entry->unlimited && entry->limit &&
-           entry->name.size <= WEIR_RATELIMIT_NAME_MAX && is_printable(entry->name);
+    if (entry->shadow || entry->unlimited || !entry->limit)
+        return false;
+    return entry->texts ||
+           (entry->name.size <= WEIR_RATELIMIT_NAME_MAX && is_printable(entry->name));
 }
 
 /* One rate of a reported limit. */
@@ -48,7 +48,9 @@ struct policy {
 
 static uint64_t quota_of(const struct weir_limit *limit, uint8_t scale)
 {
-    return limit ? scale_part(limit->spec.rate, scale != 0 ? scale : 100) : 0;
+    if (!limit)
+        return 0;
+    return scale == 0 ? limit->spec.rate : scale_part(limit->spec.rate, scale);
 }
 
 static struct policy policy_of(const struct weir_answer_limit *entry)
@@ -122,12 +124,11 @@ static uint64_t window_left_ns(const struct policy *policy, uint64_t now_ns)
     return spec->algorithm == WEIR_CONCURRENCY ? WEIR_NEVER : paced_ns(policy, r);
 }
 
-static char *quota_write(char *out, const struct policy *policy, uint64_t now_ns)
+/* The numbers of a member of RateLimit. */
+static char *left_write(char *out, const struct policy *policy, uint64_t now_ns)
 {
     uint64_t window_ns = window_left_ns(policy, now_ns);
 
-    out = name_write(out, policy->name, policy->number);
-    out = WEIR_LITERAL_WRITE(out, ";r=");
     out = integer_write(out, available(policy));
     if (window_ns != WEIR_NEVER) {
         out = WEIR_LITERAL_WRITE(out, ";t=");
@@ -136,45 +137,103 @@ static char *quota_write(char *out, const struct policy *policy, uint64_t now_ns
     return out;
 }
 
-/* One for each limit, or for each of its rates: an answer has room for as many of either. */
-#define POLICIES_MAX (2 * WEIR_CHECKS_MAX)
+/* --- Texts that are made once ----------------------------------------------------------------- */
 
-/* All policies of the reported limits. Returns how many. */
-static unsigned policies_of(const struct weir_answer *answer, uint32_t shown,
-                            struct policy policies[POLICIES_MAX])
+#define TEXT_STEP 32 /* most texts: one copy of a fixed size */
+
+/* There is room for all of WEIR_LIMIT_TEXT_MAX. */
+static char *text_write(char *out, const char text[WEIR_LIMIT_TEXT_MAX], uint8_t size)
 {
-    unsigned count = 0;
-    for (uint32_t left = shown; left != 0; left &= left - 1) {
-        const struct weir_answer_limit *limit = &answer->limits[__builtin_ctz(left)];
-        assert(count + limit->rate_count < POLICIES_MAX);
-        if (limit->rate_count == 0)
-            policies[count++] = policy_of(limit);
-        for (unsigned i = 0; i < limit->rate_count; i++) {
-            const struct weir_answer_rate *rate = &answer->rates[limit->first_rate + i];
-            policies[count++] =
-                (struct policy){limit->name,   i + 1,         rate->limit,
-                                &rate->report, rate->next_ns, quota_of(rate->limit, rate->scale)};
-        }
+    if (__builtin_expect(size <= TEXT_STEP, 1))
+        memcpy(out, text, TEXT_STEP);
+    else
+        memcpy(out, text, WEIR_LIMIT_TEXT_MAX);
+    return out + size;
+}
+
+/* A name of 64 bytes that is escaped, and two numbers. */
+_Static_assert(WEIR_LIMIT_TEXT_MAX >= WEIR_RATELIMIT_NAME_MAX + 2 + 2 * 18 &&
+                   WEIR_LIMIT_TEXT_MAX >= WEIR_RATELIMIT_NAME_MAX + 2 + 18 + 26,
+               "a name without escapes has room");
+
+static bool is_escaped(struct weir_bytes name)
+{
+    return memchr(name.data, '"', name.size) || memchr(name.data, '\\', name.size);
+}
+
+void weir_ratelimit_texts_make(struct weir_limit_texts *texts, struct weir_bytes name,
+                               const struct weir_limit *limit)
+{
+    const struct policy policy = {.name = name, .limit = limit, .quota = quota_of(limit, 0)};
+    *texts = (struct weir_limit_texts){.policy_size = 0};
+    if (name.size > WEIR_RATELIMIT_NAME_MAX || !is_printable(name) || is_escaped(name))
+        return;
+    char *end = WEIR_LITERAL_WRITE(name_write(texts->quota, name, 0), ";r=");
+    texts->quota_size = (uint8_t)(end - texts->quota);
+    texts->policy_size = (uint8_t)(policy_write(texts->policy, &policy) - texts->policy);
+}
+
+/* --- Fields ----------------------------------------------------------------------------------- */
+
+/* Policy `i` of a limit that has several rates, or of its only one. */
+static struct policy policy_at(const struct weir_answer *answer,
+                               const struct weir_answer_limit *limit, unsigned i)
+{
+    const struct weir_answer_rate *rate = &answer->rates[limit->first_rate + i];
+    if (limit->rate_count == 0)
+        return policy_of(limit);
+    return (struct policy){limit->name,   i + 1,         rate->limit,
+                           &rate->report, rate->next_ns, quota_of(rate->limit, rate->scale)};
+}
+
+static char *policies_write(char *out, const struct weir_answer *answer,
+                            const struct weir_answer_limit *limit)
+{
+    unsigned i = 0;
+    if (limit->texts)
+        return text_write(out, limit->texts->policy, limit->texts->policy_size);
+    do {
+        const struct policy policy = policy_at(answer, limit, i);
+        if (i > 0)
+            out = WEIR_LITERAL_WRITE(out, ", ");
+        out = policy_write(out, &policy);
+    } while (++i < limit->rate_count);
+    return out;
+}
+
+static char *quotas_write(char *out, const struct weir_answer *answer,
+                          const struct weir_answer_limit *limit)
+{
+    unsigned i = 0;
+    if (limit->texts) {
+        const struct policy policy = policy_of(limit);
+        out = text_write(out, limit->texts->quota, limit->texts->quota_size);
+        return left_write(out, &policy, answer->now_ns);
     }
-    return count;
+    do {
+        const struct policy policy = policy_at(answer, limit, i);
+        if (i > 0)
+            out = WEIR_LITERAL_WRITE(out, ", ");
+        out = WEIR_LITERAL_WRITE(name_write(out, policy.name, policy.number), ";r=");
+        out = left_write(out, &policy, answer->now_ns);
+    } while (++i < limit->rate_count);
+    return out;
 }
 
 /* Writes RateLimit-Policy and RateLimit: lists (RFC 9651 4.1.1). */
 static char *draft_write(char *out, const struct weir_answer *answer, uint32_t shown)
 {
-    struct policy policies[POLICIES_MAX];
-    unsigned count = policies_of(answer, shown, policies);
     out = WEIR_LITERAL_WRITE(out, "RateLimit-Policy: ");
-    for (unsigned i = 0; i < count; i++) {
-        if (i > 0)
+    for (uint32_t left = shown; left != 0; left &= left - 1) {
+        if (left != shown)
             out = WEIR_LITERAL_WRITE(out, ", ");
-        out = policy_write(out, &policies[i]);
+        out = policies_write(out, answer, &answer->limits[__builtin_ctz(left)]);
     }
     out = WEIR_LITERAL_WRITE(out, "\r\nRateLimit: ");
-    for (unsigned i = 0; i < count; i++) {
-        if (i > 0)
+    for (uint32_t left = shown; left != 0; left &= left - 1) {
+        if (left != shown)
             out = WEIR_LITERAL_WRITE(out, ", ");
-        out = quota_write(out, &policies[i], answer->now_ns);
+        out = quotas_write(out, answer, &answer->limits[__builtin_ctz(left)]);
     }
     return WEIR_LITERAL_WRITE(out, "\r\n");
 }

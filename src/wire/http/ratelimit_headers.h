@@ -55,6 +55,10 @@
 #define WEIR_RATELIMIT_HEADERS_MAX (WEIR_CHECKS_MAX * 3 * (2 * WEIR_RATELIMIT_NAME_MAX + 85) + 2048)
 #define WEIR_SCORE_FIELD_MAX 1024
 
+/* Makes the texts of a limit of one rate (struct weir_limit_texts). */
+void weir_ratelimit_texts_make(struct weir_limit_texts *texts, struct weir_bytes name,
+                               const struct weir_limit *limit);
+
 /* Writes the fields as "Name: value\r\n" lines, Retry-After (denials with a finite wait) included.
  * `dialects` is a set of enum weir_header_dialect, in which x-epoch takes the place of x-delta;
  * `wall_s` is the wall clock in whole seconds, for x-epoch (the part of a second that it lacks is

@@ -113,7 +113,8 @@ void rules_standing_name(struct rules_evaluation *evaluation)
     struct weir_caller_standing *standing = evaluation->query->standing;
     struct weir_check check = {.flags = 0};
     standing->by = (struct weir_bytes){NULL, 0};
-    if (rules_key_build(evaluation, &evaluation->rules->standing.kinds[standing->kind], &check) != 0)
+    if (rules_key_build(evaluation, &evaluation->rules->standing.kinds[standing->kind], &check) !=
+        0)
         return;
     standing->by = check.key;
     standing->hash[0] = check.hash[0];

@@ -40,6 +40,43 @@ TEST("the draft is two lists")
                         "RateLimit: \"login\";r=4;t=48, \"api\";r=999;t=1\r\n");
 }
 
+TEST("texts that are made once are those that are written each time")
+{
+    static struct weir_limit_texts texts[WEIR_CHECKS_MAX];
+    static char names[WEIR_CHECKS_MAX][WEIR_RATELIMIT_NAME_MAX + 1];
+    static const enum weir_algorithm algorithms[] = {WEIR_GCRA, WEIR_CONCURRENCY, WEIR_LEAKY_BUCKET,
+                                                     WEIR_FIXED_WINDOW};
+    answer_start(&answer);
+    for (unsigned i = 0; i < WEIR_CHECKS_MAX; i++) {
+        memset(names[i], 'a' + (int)(i % 26), i * 2 + 2);
+        struct weir_answer_limit *entry =
+            answer_add(&answer, &limits, names[i], algorithms[i % 4], UINT64_MAX >> 2 * i,
+                       i % 3 == 0 ? UINT64_MAX / SECOND * SECOND : 1 + i);
+        entry->report.remaining = UINT64_MAX >> i;
+    }
+    char *each = strdup(written(WEIR_HEADERS_DRAFT, 0));
+    for (unsigned i = 0; i < WEIR_CHECKS_MAX; i++) {
+        weir_ratelimit_texts_make(&texts[i], answer.limits[i].name, answer.limits[i].limit);
+        assert_true(texts[i].policy_size > 0);
+        answer.limits[i].texts = &texts[i];
+    }
+    assert_string_equal(written(WEIR_HEADERS_DRAFT, 0), each);
+    free(each);
+}
+
+TEST("a name that has to be escaped, or is none, has no texts")
+{
+    static const char *const bad[] = {
+        "a\"b", "a\\b", "a\nb",
+        "0123456789012345678901234567890123456789012345678901234567890123x"};
+    const struct weir_limit limit = {.spec = {.algorithm = WEIR_GCRA, .rate = 1, .window_ns = 1}};
+    struct weir_limit_texts texts;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        weir_ratelimit_texts_make(&texts, weir_bytes_of(bad[i]), &limit);
+        assert_int_equal(texts.policy_size, 0);
+    }
+}
+
 TEST("without a reset t is how long what is left lasts at the limits pace")
 {
     static const enum weir_algorithm buckets[] = {WEIR_TOKEN_BUCKET,   WEIR_GCRA,
