@@ -89,11 +89,17 @@ const char *weir_source_own_field(const struct weir_rules *rules,
     return source.attribute >= 0 ? rules->rows[source.attribute]->field : NULL;
 }
 
-bool weir_source_allows(const struct weir_rules *rules, struct weir_attribute_source source,
-                        enum weir_trust trust)
+static inline bool allows(const struct weir_rules *rules, struct weir_attribute_source source,
+                          enum weir_trust trust)
 {
     return source.state == WEIR_NAME_READ &&
            (rules->rows[source.attribute]->may_set >> trust & 1) != 0;
+}
+
+bool weir_source_allows(const struct weir_rules *rules, struct weir_attribute_source source,
+                        enum weir_trust trust)
+{
+    return allows(rules, source, trust);
 }
 
 /* --- Values ----------------------------------------------------------------------------------- */
@@ -188,16 +194,6 @@ __attribute__((noinline)) static void put_address(struct weir_request *request,
         request_fail(request, source, WEIR_ERR_SYNTAX, ": not an IP address");
 }
 
-/* The attribute is given by name. */
-__attribute__((noinline)) static void note_name(struct weir_request *request,
-                                                struct weir_attribute_source source,
-                                                uint64_t *named, uint64_t bit)
-{
-    if (request->once && (*named & bit) != 0)
-        request_fail(request, source, WEIR_ERR_SYNTAX, " is given twice");
-    *named |= bit;
-}
-
 static void note_trust(struct weir_request *request, uint16_t attribute, uint64_t bit,
                        enum weir_trust trust)
 {
@@ -205,18 +201,20 @@ static void note_trust(struct weir_request *request, uint16_t attribute, uint64_
     *trusted = (*trusted & ~bit) | (trust != WEIR_TRUST_CLIENT ? bit : 0);
 }
 
-/* What is given by name, the client's address, and another line of a field: apart, so that most
- * values save no registers. */
-__attribute__((noinline)) static void take_other(struct weir_request *request,
-                                                 struct weir_attribute_source source,
-                                                 struct weir_bytes value, enum weir_trust trust)
+void weir_request_take(struct weir_request *request, struct weir_attribute_source source,
+                       struct weir_bytes value, enum weir_trust trust)
 {
     uint16_t attribute = (uint16_t)source.attribute;
-    uint64_t bit = UINT64_C(1) << attribute % 64;
-    struct weir_bytes *known = &request->values[attribute];
+    uint64_t bit = UINT64_C(1) << attribute % 64, *named = &request->named[attribute / 64];
     bool of_request = (source.flags & WEIR_NAME_OF_REQUEST) != 0;
-    if (!of_request)
-        note_name(request, source, &request->named[attribute / 64], bit);
+    struct weir_bytes *known = &request->values[attribute];
+    if (!allows(request->rules, source, trust))
+        return;
+    if (of_request && (!value.data || (*named & bit) != 0))
+        return; /* it says nothing; what is given by name goes before it */
+    if (!of_request && request->once && (*named & bit) != 0)
+        request_fail(request, source, WEIR_ERR_SYNTAX, " is given twice");
+    *named |= of_request ? 0 : bit;
     note_trust(request, attribute, bit, trust);
     if (attribute == WEIR_ATTR_CLIENT_IP)
         put_address(request, source, value);
@@ -224,26 +222,6 @@ __attribute__((noinline)) static void take_other(struct weir_request *request,
         join_field(request, source, known, value);
     else
         *known = value;
-}
-
-void weir_request_take(struct weir_request *request, struct weir_attribute_source source,
-                       struct weir_bytes value, enum weir_trust trust)
-{
-    uint16_t attribute = (uint16_t)source.attribute;
-    uint64_t bit = UINT64_C(1) << attribute % 64;
-    bool of_request = (source.flags & WEIR_NAME_OF_REQUEST) != 0;
-    struct weir_bytes *known = &request->values[attribute];
-    if (!weir_source_allows(request->rules, source, trust))
-        return;
-    if (of_request && (!value.data || (request->named[attribute / 64] & bit) != 0))
-        return; /* it says nothing; what is given by name goes before it */
-    if (!of_request || attribute == WEIR_ATTR_CLIENT_IP ||
-        (known->data && attribute >= WEIR_ATTR_FIRST_NAMED)) {
-        take_other(request, source, value, trust);
-        return;
-    }
-    note_trust(request, attribute, bit, trust);
-    *known = value;
 }
 
 void weir_request_put_name(struct weir_request *request, struct weir_bytes name,

@@ -202,6 +202,41 @@ TEST("limits that unless removes do not count to the 32")
     weir_rules_unref(rules);
 }
 
+/* Limits of which those below `without` need a field. */
+static struct weir_rules *load_keyed(unsigned count, unsigned without)
+{
+    static char text[32768];
+    size_t used = (size_t)sprintf(text, "limits:\n");
+    for (unsigned i = 0; i < count; i++)
+        used += (size_t)sprintf(text + used, "- {name: l%u, key: [%s], rate: 1/s}\n", i,
+                                i < without ? "header.x-a" : "");
+    return test_load(text);
+}
+
+TEST("limits whose key is missing take no room among those that match")
+{
+    struct weir_rules *rules = load_keyed(301, 300);
+    test_expect(ASK_EMPTY(rules), "l300{}");
+    assert_int_equal(ASK(rules, "header.x-a", "1")->count, WEIR_ERR_TOO_LARGE);
+    weir_rules_unref(rules);
+    rules = load_keyed(300, 290);
+    assert_int_equal(ASK_EMPTY(rules)->count, 10);
+    weir_rules_unref(rules);
+}
+
+TEST("a limit whose key is missing is not one more than 32")
+{
+    static char text[4096];
+    size_t used = (size_t)sprintf(text, "limits:\n");
+    for (unsigned i = 0; i <= WEIR_CHECKS_MAX; i++)
+        used += (size_t)sprintf(text + used, "- {name: l%u, key: [%s], rate: 1/s}\n", i,
+                                i < WEIR_CHECKS_MAX ? "" : "header.x-a");
+    struct weir_rules *rules = test_load(text);
+    assert_int_equal(ASK_EMPTY(rules)->count, WEIR_CHECKS_MAX);
+    assert_int_equal(ASK(rules, "header.x-a", "1")->count, WEIR_ERR_TOO_LARGE);
+    weir_rules_unref(rules);
+}
+
 TEST("attributes are found by name and headers in any case")
 {
     struct weir_rules *rules = test_load(
