@@ -60,7 +60,7 @@ enum rules_piece {
 int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                     struct weir_check *check);
 
-/* The hash alone, of which no text is wanted. Returns 0 or RULES_KEY_MISSING. */
+/* The hash alone, without its text. Returns 0 or RULES_KEY_MISSING. */
 int rules_key_hash(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                    uint64_t hash[2]);
 
