@@ -109,7 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct weir_envoy *envoy;
     struct weir_envoy_error error;
     char *text = fuzz_copy(data, size);
-    const struct weir_envoy_file file = {"fuzz.yaml", text, size};
+    const struct weir_envoy_file file = {"fuzz.yaml", text, size, NULL};
     const struct weir_envoy_options options = {.dynamic_metadata = true,
                                                .headers = true,
                                                .nodes = 3,

@@ -35,7 +35,8 @@ static inline struct weir_envoy *envoy_try(const char *const *texts,
     struct weir_envoy *envoy;
     uint32_t count = 0;
     for (; texts[count] != NULL; count++)
-        files[count] = (struct weir_envoy_file){names[count], texts[count], strlen(texts[count])};
+        files[count] =
+            (struct weir_envoy_file){names[count], texts[count], strlen(texts[count]), NULL};
     int err = weir_envoy_parse(&envoy, files, count, options, error);
     assert_int_equal(err, envoy == NULL ? WEIR_ERR_RULES : 0);
     assert_int_equal(error->text[0] == '\0', envoy != NULL);

@@ -23,8 +23,8 @@ static const char config[] =
 
 TEST("a load fails cleanly at every allocation")
 {
-    const struct weir_envoy_file files[] = {{"1.yaml", config, sizeof(config) - 1},
-                                            {"2.yaml", config, sizeof(config) - 1}};
+    const struct weir_envoy_file files[] = {{"1.yaml", config, sizeof(config) - 1, NULL},
+                                            {"2.yaml", config, sizeof(config) - 1, NULL}};
     const struct weir_envoy_options options = {
         .nodes = 3, .limit_header = "A", .name_prefix = "config.", .redis_prefix = "p"};
     struct weir_envoy *envoy;
