@@ -50,11 +50,11 @@ export function valueLink(value) {
   return keyLink({ key: `${value.kind}=${text}`, values: [value] });
 }
 
-// Who asked, as far as the key does not say it.
+// Who asked, as far as the key does not say it: a line each.
 export function callerCell(denial) {
   const known = new Set((denial.values ?? []).map((value) => JSON.stringify(value)));
   const links = (denial.caller ?? []).filter((value) => !known.has(JSON.stringify(value))).map(valueLink);
-  const cell = h("span", null, links.flatMap((link, i) => (i > 0 ? [", ", link] : [link])));
+  const cell = h("span", null, links.flatMap((link, i) => (i > 0 ? [h("br"), link] : [link])));
   cell.key = JSON.stringify(denial.caller);
   return links.length > 0 ? cell : "–";
 }

@@ -66,7 +66,7 @@ export class StandingLists {
       cells: [this.fileName(list.file), `${list.kind} ${list.level}`, list.reason || "–",
         list.without_room > 0 ? h("span", { class: "bad" }, `${count(list.entries)}, ${count(list.without_room)} of them without room`) : count(list.entries),
         dateTime(list.read_ms / 1000), list.error ? h("span", { class: "bad", title: list.error }, withoutPath(list)) : "none"],
-    })), "The rules name no list files: `lists` of `standing` does.", FILES);
+    })), "The rules name no list files (lists of standing).", FILES);
   }
 
   // An address finds the networks that it is in.

@@ -91,7 +91,8 @@ static void add_refused(const struct weir_daemon *daemon, json_t *list)
         sum += (uint64_t)weir_series_get(whole, false, last - at, field);
     if (sum > 0)
         add(list, "standing", false,
-            "Bans and penalties in force refused %" PRIu64 " requests of the last minute", sum);
+            "Bans and penalties in force refused %" PRIu64 " request%s of the last minute", sum,
+            sum == 1 ? "" : "s");
 }
 
 json_t *weir_trouble_json(struct weir_daemon *daemon)
