@@ -111,10 +111,10 @@ CASES = [
     (limit("reject: 5"),
      ["5:11: `reject` must be a mapping, not a text"]),
     (limit("reject: {status: 200}"),
-     ["5:20: `status` must be one of 400, 401, 402, 403, 404, 409, 429, 500, 503, not "
+     ["5:20: `status` must be one of 400, 401, 402, 403, 404, 409, 413, 429, 500, 503, not "
       "`200`; did you mean `400`?"]),
     (limit("reject: {status: x}"),
-     ["5:20: `status` must be one of 400, 401, 402, 403, 404, 409, 429, 500, 503, not `x`"]),
+     ["5:20: `status` must be one of 400, 401, 402, 403, 404, 409, 413, 429, 500, 503, not `x`"]),
     (limit("reject: {tarpit: 2min}"),
      ["5:20: `tarpit` must be 1ms to 1min, not `2min`"]),
     (limit("reject: {tarpit: 0s}"),
@@ -149,6 +149,16 @@ CASES = [
      ["5:12: `content_type` is that of a `body`, which is missing"]),
     (limit("reject: {body: x, content_type: text}"),
      ["5:35: `content_type` must be a media type such as `application/json`"]),
+    (limit("reject: {headers: {X-A: '{{other}}'}}"),
+     ["5:27: the value, at byte 0: unknown variable; use {{retry_after}}, {{limit}}, "
+      "{{remaining}} or {{reason}}"]),
+    (limit("reject: {headers: {%s}}" % ", ".join(f"X-{i}: '{{{{limit}}}}'" for i in range(7))),
+     ["5:21: `headers` have more than 6 variables together"]),
+    (limit("reject: {form: json, body: '{}'}"),
+     ["5:12: `form` is that of a body that `body` replaces"]),
+    (limit("reject: {documentation: /limits}"),
+     ["5:27: `documentation` must be a URL of at most 256 bytes, such as "
+      "`https://example.com/docs/limits`"]),
     (limit("reject: {bdy: x}"),
      ["5:12: `reject` has no key `bdy`; did you mean `body`?"]),
     (limit("reject: {body: 5, status: [4]}"),
@@ -167,6 +177,8 @@ CASES = [
      ["2:29: `max` must be 1 to 1000000, not `0`"]),
     (adaptive("{algorithm: aimd, max: 5, min: 6}"),
      ["2:37: `min` must not be above `max`"]),
+    (adaptive("{algorithm: aimd, max: 50, min: 10, initial: 9}"),
+     ["2:51: `initial` must be from `min` to `max`, 10 to 50"]),
     (adaptive("{algorithm: aimd, max: 50, increase: 51}"),
      ["2:43: `increase` must be 1 to 50, not `51`"]),
     (adaptive("{algorithm: aimd, max: 50, decrease: 100%}"),

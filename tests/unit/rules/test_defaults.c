@@ -52,6 +52,7 @@ static const struct row {
     {"denials.size", DENIALS, "1MiB", NULL},
     {"denials.sample", DENIALS, "4", NULL},
     {"denials.series", DENIALS, "1", NULL},
+    {"denials.top", DENIALS, "1", NULL},
     {"limits.algorithm", LIMIT, "fixed_window", NULL},
     {"limits.segments", LIMIT, "2", NULL},
     {"limits.strict", LIMIT, "true", NULL},
@@ -141,6 +142,7 @@ static void put_server(struct writer *out, const struct weir_settings *settings)
                                 settings->denials.size_bytes,
                                 settings->denials.sample,
                                 settings->denials.series,
+                                settings->denials.top,
                                 settings->webhook.timeout_ns,
                                 settings->standing.entries_max ? settings->standing.entries_max
                                                                : WEIR_STANDING_ENTRIES_DEFAULT};

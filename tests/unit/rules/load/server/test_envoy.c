@@ -93,7 +93,8 @@ TEST("what is wrong is reported")
                  "3:21: `on_store_error: local` needs `store: {nodes: …}`: a node decides its part "
                  "of a limit\n");
     test_refused("limits: []\nenvoy: {}\n",
-                 "2:8: `config` is missing: the folder of the configuration\n");
+                 "2:8: `envoy` needs one of `config`, the folder of the configuration, and "
+                 "`xds`\n");
     test_refused("limits: []\nenvoy: { config: a, near_limit_ratio: 2 }\n",
                  "2:39: `near_limit_ratio` must be a number above 0 and at most 1\n");
     test_refused("limits: []\nenvoy: { config: a, statsd: { address: 'localhost:8125' } }\n",
