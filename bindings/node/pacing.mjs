@@ -15,7 +15,8 @@
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE']);
 const UNITS = { ms: 1, s: 1000, min: 60_000, h: 3_600_000, d: 86_400_000 };
 const MARGIN = 1.02; // of a pace: clocks and networks differ
-const EPOCH_S = 1e9; // a larger X-RateLimit-Reset is a time since 1970
+const EPOCH_S = 1e9; // a larger X-RateLimit-Reset is a time since 1970,
+const EPOCH_MS = 1e11; // and one larger than this has it in ms
 const HORIZON_MS = 32 * 86_400_000;
 
 // '10/s', '600/min burst 20', '5/10s': the interval in ms, and the burst.
@@ -44,8 +45,10 @@ function retryAfter(headers, wallMs) {
 export function statedLimits(headers, wallMs) {
   const limits = [];
   const add = (remaining, reset) => {
-    if (remaining !== null && reset !== null)
-      limits.push({ remaining, resetMs: Math.min((reset > EPOCH_S ? Math.max(0, reset - wallMs / 1000) : reset) * 1000, HORIZON_MS) });
+    if (remaining === null || reset === null)
+      return;
+    const ms = reset > EPOCH_MS ? reset - wallMs : reset > EPOCH_S ? reset * 1000 - wallMs : reset * 1000;
+    limits.push({ remaining, resetMs: Math.min(Math.max(0, ms), HORIZON_MS) });
   };
   for (const item of (headers.get('ratelimit') ?? '').split(',')) {
     const r = /;\s*r=(\d+)/.exec(item);
@@ -68,22 +71,24 @@ class Origin {
     this.nextMs = 0; // the pace
     this.limits = []; // { left, endMs }
     this.fullMs = 0; // of the own bucket: when it is full again
-    this.timer = false;
+    this.timerMs = Infinity; // when run is called again
   }
 
   // Resolves when a request may be sent.
   turn(signal) {
     return new Promise((resolve, reject) => {
-      const one = { resolve };
       if (signal?.aborted)
         return reject(signal.reason);
-      signal?.addEventListener('abort', () => {
-        const at = this.waiting.indexOf(one);
-        if (at >= 0) {
-          this.waiting.splice(at, 1);
-          reject(signal.reason);
-        }
-      }, { once: true });
+      const abort = () => {
+        this.waiting.splice(this.waiting.indexOf(one), 1);
+        reject(signal.reason);
+      };
+      // A signal may outlive many requests: it keeps nothing of one that is on its way.
+      const one = { go: () => {
+        signal?.removeEventListener('abort', abort);
+        resolve();
+      } };
+      signal?.addEventListener('abort', abort, { once: true });
       this.waiting.push(one);
       this.run();
     });
@@ -107,10 +112,10 @@ class Origin {
       const at = now();
       const when = this.when(at);
       if (when > at) {
-        if (!this.timer) {
-          this.timer = true;
+        if (when < this.timerMs) {
+          this.timerMs = when;
           sleep(when - at).then(() => {
-            this.timer = false;
+            this.timerMs = Infinity;
             this.run();
           });
         }
@@ -125,7 +130,7 @@ class Origin {
       if (own)
         this.fullMs = Math.max(this.fullMs, at) + own.intervalMs;
       this.inFlight++;
-      this.waiting.shift().resolve();
+      this.waiting.shift().go();
     }
   }
 

@@ -160,6 +160,32 @@ for (const [name, fields] of Object.entries(DIALECTS)) {
   assert.equal(server.seen[200], 1);
 }
 
+{ // a signal keeps nothing of requests that have ended
+  const { signal } = new AbortController();
+  let listeners = 0;
+  const [add, remove] = [signal.addEventListener.bind(signal), signal.removeEventListener.bind(signal)];
+  signal.addEventListener = (...given) => { listeners++; add(...given); };
+  signal.removeEventListener = (...given) => { listeners--; remove(...given); };
+  const clock = new Clock();
+  const fetch = async () => new Response(null);
+  await clock.run(many(paced(clock, { fetch }), 20, { signal }));
+  assert.equal(listeners, 0);
+}
+
+{ // an answer with more room, or an earlier reset, ends a longer wait
+  const clock = new Clock();
+  const states = [[50, 10], [0, 3600], [3, 1]];
+  let asked = 0;
+  const fetch = async () => {
+    const number = asked++;
+    const [left, reset] = states[Math.min(number, 2)];
+    await clock.sleep(number === 2 ? 100 : 10);
+    return new Response(null, { headers: { 'X-RateLimit-Remaining': String(left), 'X-RateLimit-Reset': String(reset) } });
+  };
+  await clock.run(many(paced(clock, { fetch }), 12));
+  assert.ok(clock.ms < 60_000, `${clock.ms}`);
+}
+
 { // bounds of waits, and what cannot be
   const random = seeded(3);
   for (let tries = 1; tries < 60; tries++) {
@@ -178,6 +204,9 @@ for (const [name, fields] of Object.entries(DIALECTS)) {
   assert.throws(() => pacingFetch({ retries: 3 }), /no option retries/);
   assert.deepEqual(statedLimits(new Headers({ RateLimit: '"a";r=1;t=2, "b";r=3;t=4' }), 0),
     [{ remaining: 1, resetMs: 2000 }, { remaining: 3, resetMs: 4000 }]);
+  for (const reset of ['5', '1700000005', '1700000005000'])
+    assert.deepEqual(statedLimits(new Headers({ 'X-RateLimit-Remaining': '1', 'X-RateLimit-Reset': reset }), 1_700_000_000_000),
+      [{ remaining: 1, resetMs: 5000 }]);
   assert.deepEqual(statedLimits(new Headers({ 'X-RateLimit-Remaining': 'x', 'X-RateLimit-Reset': '5' }), 0), []);
 }
 console.log('all hold');
