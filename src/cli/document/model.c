@@ -14,6 +14,7 @@
 #define COST_TEXT_MAX 24
 #define DENIED 429
 #define PROBLEM_TYPE "application/problem+json"
+#define JSON_TYPE "application/json"
 
 /* The texts within backticks of what a part of a match wants: "`GET`, `HEAD`". */
 static json_t *quoted(const char *wanted)
@@ -117,11 +118,28 @@ static void add_rates(json_t *one, const struct weir_rules *rules, uint32_t inde
     json_object_set_new(one, "rates", rates);
 }
 
+static void add_denial(json_t *one, const struct weir_rules *rules, uint32_t index)
+{
+    const struct weir_reject *own = weir_rules_reject(rules, index);
+    const struct weir_reject *reject = own ? own : weir_rules_reject_all(rules);
+    const char *type = PROBLEM_TYPE;
+    int status = reject && reject->status > 0 ? reject->status : DENIED;
+
+    if (reject && reject->body.count > 0)
+        type = reject->content_type;
+    else if (reject && reject->form == WEIR_REJECT_JSON)
+        type = JSON_TYPE;
+    json_object_set_new(one, "status", json_integer(status));
+    json_object_set_new(
+        one, "above_status",
+        json_integer(reject && reject->above_status > 0 ? reject->above_status : status));
+    json_object_set_new(one, "body", json_string(type));
+}
+
 static json_t *limit_of(const struct weir_rules *rules, uint32_t index,
                         const struct weir_rule_info *info)
 {
     const struct rules_rule *rule = &rules->rules[index];
-    const struct weir_reject *reject = weir_rules_reject(rules, index);
     json_t *one = json_object(), *key = json_array(), *unless = json_array();
 
     for (uint32_t i = 0; i < info->key_count; i++)
@@ -136,11 +154,7 @@ static json_t *limit_of(const struct weir_rules *rules, uint32_t index,
     json_object_set_new(one, "when", info->when ? json_string(info->when) : json_null());
     json_object_set_new(one, "charged_when_denied",
                         json_boolean((rule->flags & WEIR_CHECK_CHARGE_ON_DENY) != 0));
-    json_object_set_new(one, "status",
-                        json_integer(reject && reject->status > 0 ? reject->status : DENIED));
-    json_object_set_new(
-        one, "body",
-        json_string(reject && reject->body.count > 0 ? reject->content_type : PROBLEM_TYPE));
+    add_denial(one, rules, index);
     add_costs(one, rule);
     add_rates(one, rules, index, info);
     return one;
@@ -164,6 +178,9 @@ static json_t *fields_of(uint32_t headers)
         {WEIR_HEADERS_X_EPOCH, "X-RateLimit-Reset", "when all are back: seconds since 1970"},
         {WEIR_HEADERS_X_DELTA, "X-RateLimit-Reset", "seconds until all are back"},
         {WEIR_HEADERS_COST, "X-RateLimit-Cost", "what the request cost"},
+        {WEIR_HEADERS_STANDING, "X-RateLimit-Standing", "the caller's standing, unless it is good"},
+        {WEIR_HEADERS_DIMENSION, "X-RateLimit-Dimension",
+         "of a denied request: the limit that denies it"},
     };
     json_t *list = json_array();
 

@@ -68,7 +68,7 @@ static void add_parameters(json_t *item, const char *path)
 
 static void add_operation(json_t *item, const char *method, json_t *limit)
 {
-    char name[16];
+    char name[16], status[24];
     size_t size = strlen(method);
 
     if (size >= sizeof name)
@@ -80,7 +80,9 @@ static void add_operation(json_t *item, const char *method, json_t *limit)
             continue;
         json_t *operation = member(item, name, json_object());
         json_array_append(member(operation, "x-rate-limits", json_array()), limit);
-        json_object_set_new(member(operation, "responses", json_object()), "429",
+        snprintf(status, sizeof status, "%" JSON_INTEGER_FORMAT,
+                 json_integer_value(json_object_get(limit, "status")));
+        json_object_set_new(member(operation, "responses", json_object()), status,
                             json_pack("{s:s}", "$ref", "#/components/responses/RateLimited"));
     }
 }

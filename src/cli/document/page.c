@@ -233,8 +233,9 @@ static void write_plans(const struct page *page, const json_t *limits)
         {
             rates = calls;
             first = json_object_get(json_array_get(rates, 0), "calls");
-            json_t *unlimited = json_pack("{s:s}", "any", "unlimited"), *value;
-            json_t *of = first ? (json_t *)first : unlimited;
+            bool each = json_object_size(first) > 0; /* else each call says its own cost */
+            json_t *units = json_pack("{s:s}", first ? "1" : "any", ""), *value;
+            json_t *of = each ? (json_t *)first : units;
             json_object_foreach(of, cost, value)
             {
                 char line[TEXT_MAX];
@@ -245,12 +246,12 @@ static void write_plans(const struct page *page, const json_t *limits)
                     row(page, true, names);
                 }
                 any = true;
-                write_rates(rates, first ? cost : NULL, line);
+                write_rates(rates, each ? cost : NULL, line);
                 row(page, false,
                     (const char *const[]){plan[0] != '\0' ? plan : "all", string_of(limit, "name"),
                                           cost, line, NULL});
             }
-            json_decref(unlimited);
+            json_decref(units);
         }
     }
     if (any)
@@ -289,6 +290,14 @@ static void write_denials(const struct page *page, const json_t *limits)
         if (status != 429) {
             snprintf(line, sizeof line, "Denials by %.80s have status %" JSON_INTEGER_FORMAT ".",
                      string_of(limit, "name"), status);
+            paragraph(page, line);
+        }
+        json_int_t above = json_integer_value(json_object_get(limit, "above_status"));
+        if (above != status) {
+            snprintf(line, sizeof line,
+                     "A call that costs more than %.80s ever has is denied with status "
+                     "%" JSON_INTEGER_FORMAT ": no wait helps.",
+                     string_of(limit, "name"), above);
             paragraph(page, line);
         }
         if (strcmp(string_of(limit, "body"), "application/problem+json") != 0) {

@@ -180,6 +180,26 @@ def test_the_fragment_for_openapi_has_each_path_and_what_it_refers_to(tmp_path):
             at = at[name]
 
 
+def test_the_denials_of_the_whole_file(tmp_path):
+    path = tmp_path / "weir.yaml"
+    path.write_text(yaml.safe_dump({
+        "reject": {"form": "json", "status": 503, "above_status": 413}, "headers": ["cost", "standing", "dimension"],
+        "plans": {"pro": {"own": "7/min"}}, "default_plan": "pro",
+        "limits": [
+            {"name": "all", "match": {"method": "GET", "path": "/a"}, "key": [], "rate": "1/s"},
+            {"name": "own", "key": [], "rate": "plan", "cost": {"from": "header.x-cost", "default": 1, "min": 1, "max": 9},
+             "reject": {"status": 409, "body": "busy", "content_type": "text/plain"}}]}), encoding="utf-8")
+    every, own = document(path)["limits"]
+    assert (every["status"], every["above_status"], every["body"]) == (503, 413, "application/json")
+    assert (own["status"], own["above_status"], own["body"]) == (409, 413, "text/plain")
+    page = document(path, "markdown")
+    assert "Denials by all have status 503." in page and "Denials by all have a body of type application/json." in page
+    assert "A call that costs more than own ever has is denied with status 413" in page
+    assert "| pro | own | 1 | 7 a minute |" in page
+    assert "| X-RateLimit-Dimension |" in page and "| X-RateLimit-Standing |" in page
+    assert list(document(path, "openapi")["paths"]["/a"]["get"]["responses"]) == ["503"]
+
+
 def test_wrong_use():
     assert run_weir("document").returncode == 2
     assert run_weir("document", "-c", "x", "-f", "pdf").returncode == 2
