@@ -308,9 +308,9 @@ void weir_series_keeper_tick(struct weir_use_service *use, uint64_t now_s)
         say(use, now_s);
         if (!keeper->making.on && may_begin(keeper, false))
             make_begin(use, &keeper->making);
-    } else if (keeper->making.on && keeper->making.limits_set != use->limits_set) {
-        make_begin(use, &keeper->making); /* a reload has moved the limits */
     }
+    if (keeper->making.on && keeper->making.limits_set != use->limits_set)
+        make_begin(use, &keeper->making); /* a reload has moved the limits */
     if (keeper->making.on && make_on(use, &keeper->making, PIECE))
         hand_over(keeper);
 }
