@@ -6,10 +6,12 @@
  * Names are those of the rules. The first WEIR_TOTALS_NAMES that are seen have series; all others
  * count as "other", so that the number of series is bounded whatever the rules have.
  *
- * They are made of samples with weights (observer.h): their expectation is exact, and while no
- * worker decides more than it samples they are.
+ * They are made of samples with weights (observer.h), in sketches with room for WEIR_USE_KEYS keys
+ * and WEIR_USE_PLACES places: while a worker meets no more between two collections, their
+ * expectation is exact, and while it decides no more than it samples they are. Beyond that, bursts
+ * of keys that made room are missing, and counts of routes may be those of other routes.
  *
- * Memory: 25 KiB. Threads: one owner.
+ * Memory: 34 KiB. Threads: one owner.
  */
 #ifndef WEIR_FEATURE_USE_SERVER_TOTALS_H
 #define WEIR_FEATURE_USE_SERVER_TOTALS_H
