@@ -64,6 +64,22 @@ def test_the_program_is_built_as_the_page_says():
     assert BLOCKS[2][0].startswith("cc fetch.c $(pkg-config --cflags --libs weir-client) -o fetch")
 
 
+@pytest.mark.skipif(shutil.which("node") is None, reason="no node")
+def test_the_fetch_for_browsers(tmp_path):
+    """With the package where npm puts it."""
+    blocks = [block for block in re.findall(r"^```js\n(.*?)^```", TEXT, re.M | re.S) if "weir/pacing" in block]
+    assert len(blocks) == 1
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules" / "weir").symlink_to(ROOT / "bindings" / "node")
+    with App() as server:
+        program = blocks[0].replace("https://api.example.com", f"http://{server.address}")
+        (tmp_path / "page.mjs").write_text(f"{program}console.log(answer.status);\n", encoding="utf-8")
+        done = subprocess.run(["node", "page.mjs"], cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS_MAX,
+                              check=False)
+        assert (done.returncode, done.stdout) == (0, "200\n"), done.stderr
+        assert len(server.seen) == 1
+
+
 def test_the_options_of_the_page_are_those_of_the_program():
     said = run_weir("fetch", "--help").stdout
     table = TEXT.split("| option | meaning |", 1)[1].split("\n\n", 1)[0]
