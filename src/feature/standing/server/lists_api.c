@@ -224,8 +224,9 @@ static void read_list(struct look *look, size_t index)
         json_array_append_new(look->changed, weir_standing_text_json(weir_bytes_of(list->path)));
     err = weir_list_read(&settings->kinds[list->kind], list->path, take_entry, look, &reason);
     if (err < 0 && err != WEIR_ERR_FULL)
-        json_array_append_new(look->errors,
-                              json_string(reason.text[0] ? reason.text : weir_error_text(err)));
+        json_array_append_new(
+            look->errors, weir_standing_text_json(
+                              weir_bytes_of(reason.text[0] ? reason.text : weir_error_text(err))));
 }
 
 static void look_read(struct weir_file_call *call)
