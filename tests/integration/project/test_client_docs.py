@@ -16,7 +16,7 @@ from model.program import ROOT, run_weir, weir_path
 
 TEXT = (ROOT / "docs" / "client.md").read_text(encoding="utf-8")
 BLOCKS = [block.splitlines() for block in re.findall(r"^```sh\n(.*?)^```", TEXT, re.M | re.S)]
-COMMANDS = [line for line in BLOCKS[1] if line.startswith("weir fetch")]
+COMMANDS = [line for line in BLOCKS[1] + BLOCKS[3] if line.startswith("weir fetch")]
 
 
 def run(line, folder, **hosts):
@@ -56,7 +56,7 @@ def test_a_command_of_the_page(tmp_path, command):
 
 
 def test_the_commands_are_found():
-    assert len(COMMANDS) == 6
+    assert len(COMMANDS) == 9
 
 
 def test_the_program_is_built_as_the_page_says():
