@@ -164,5 +164,8 @@ int weir_rules_key_check(const struct weir_rules *rules, uint32_t index,
     if (guessed && values->needs_plan)
         return refuse(reason, WEIR_ERR_RANGE, "plan: required, for the rate is by plan in ",
                       rule->name);
-    return rules_checks_build(&evaluation, index, checks, 0);
+    int count = rules_checks_build(&evaluation, index, checks, 0);
+    const struct rules_key_part *missing =
+        count == 0 ? rules_key_missing(&evaluation, rule) : NULL; /* such as an empty User-Agent */
+    return missing ? refuse(reason, WEIR_ERR_RANGE, "no state without ", missing->name) : count;
 }

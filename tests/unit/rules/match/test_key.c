@@ -234,4 +234,18 @@ TEST("captures that are missing lead to the key of requests without them")
     weir_rules_unref(rules);
 }
 
+TEST("a value that counts as absent leads to no key")
+{
+    struct weir_rules *rules =
+        test_load("limits: [ {name: l, key: [header.user-agent], rate: 1/s} ]\n");
+    struct test_request *test = ASK(rules, "header.user-agent", "");
+    struct weir_key_values values = {.count = 1, .values = {{"", 0}}};
+    assert_int_equal(test->count, 0);
+    assert_int_equal(weir_rules_key_check(rules, 0, &values, test_secret, &test->scratch,
+                                          test->checks, &test->reason),
+                     WEIR_ERR_RANGE);
+    assert_string_equal(test->reason.text, "key: no state without header.user-agent");
+    weir_rules_unref(rules);
+}
+
 RUN_TESTS()
