@@ -172,8 +172,9 @@ int weir_reload(struct weir *weir, struct weir_reason *reason) __attribute__((wa
  * new members at their end while the library keeps its soversion. So the functions that take them
  * are inline, and hand the sizes that they were compiled with to the exported ones, whose names end
  * in `_sized`. Of a smaller struct the library reads and writes no more than its size, and a member
- * that it lacks has its default. WEIR_ERR_UNSUPPORTED: a struct is larger than the library's and
- * sets what the library does not know. Bindings that call the exported functions pass the sizes of
+ * that it lacks has its default; of a larger answer it writes zero to what it does not know.
+ * WEIR_ERR_UNSUPPORTED: a struct is larger than the library's and sets what the library does not
+ * know. Bindings that call the exported functions pass the sizes of
  * their own declarations. */
 #pragma GCC visibility push(default)
 

@@ -703,7 +703,7 @@ int weir_client_fetch_sized(struct weir_client *client, const struct weir_client
     request = weir_sized(request, request_size, &room, sizeof room);
     if (request)
         err = fetch(client, request, &whole);
-    memcpy(answer, &whole, answer_size < sizeof whole ? answer_size : sizeof whole);
+    weir_sized_tell(answer, answer_size, &whole, sizeof whole);
     return err;
 }
 

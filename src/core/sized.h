@@ -25,4 +25,13 @@ static inline const void *weir_sized(const void *given, size_t size, void *room,
     return room;
 }
 
+/* The other way: what the library answers, `whole`, into the caller's struct of `size` bytes. What
+ * a larger one has beyond it is zero. */
+static inline void weir_sized_tell(void *to, size_t size, const void *whole, size_t whole_size)
+{
+    size_t known = size < whole_size ? size : whole_size;
+    memcpy(to, whole, known);
+    memset((unsigned char *)to + known, 0, size - known);
+}
+
 #endif

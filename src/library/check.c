@@ -196,10 +196,10 @@ static void tell_limits(const struct weir_answer *told, const struct telling *te
     size_t size = telling->limit_size;
     char *to = (char *)telling->call->limits;
     for (uint16_t i = 0; i < told->count; i++, to += size) {
-        bool fits = size >= sizeof one;
-        tell_limit(&told->limits[i], fits ? (struct weir_limit_answer *)(void *)to : &one);
-        if (!fits)
-            memcpy(to, &one, size);
+        bool same = size == sizeof one;
+        tell_limit(&told->limits[i], same ? (struct weir_limit_answer *)(void *)to : &one);
+        if (!same)
+            weir_sized_tell(to, size, &one, sizeof one);
     }
 }
 
@@ -478,7 +478,7 @@ __attribute__((noinline)) static int check_other(struct weir *weir, const struct
         return WEIR_ERR_UNSUPPORTED;
     int err = check(weir, &asked, &whole, sizes.limit);
     if (err == 0)
-        memcpy(answer, &whole, sizes.answer < sizeof whole ? sizes.answer : sizeof whole);
+        weir_sized_tell(answer, sizes.answer, &whole, sizeof whole);
     return err;
 }
 
@@ -501,11 +501,11 @@ int weir_check_named_sized(struct weir *weir, const struct weir_attribute_value 
                                    .idempotency_size =
                                        idempotency_key ? strlen(idempotency_key) : 0};
     const struct asked asked = {&call, attributes, count};
-    if (__builtin_expect(answer_size >= sizeof whole, 1))
+    if (__builtin_expect(answer_size == sizeof whole, 1))
         return check(weir, &asked, answer, 0);
     int err = check(weir, &asked, &whole, 0);
     if (err == 0)
-        memcpy(answer, &whole, answer_size);
+        weir_sized_tell(answer, answer_size, &whole, sizeof whole);
     return err;
 }
 

@@ -280,6 +280,12 @@ TEST_WITH(place_setup, place_teardown, "what a newer program sets is refused, no
     struct weir *weir;
     int errors[2];
     uint64_t sizes = sizes_of(sizeof newer[0], sizeof answers[0], sizeof(struct weir_limit_answer));
+    struct {
+        struct weir_limit_answer limit;
+        uint64_t more;
+    } limits[WEIR_LIMITS_MAX];
+    memset(answers, 0xa5, sizeof answers);
+    memset(limits, 0xa5, sizeof limits);
     write_rules(place, rules);
     assert_int_equal(
         weir_open_sized(&weir, place->rules, &options.options, sizeof options, &reason),
@@ -296,11 +302,23 @@ TEST_WITH(place_setup, place_teardown, "what a newer program sets is refused, no
         weir_check_many_sized(weir, &newer[0].call, &answers[0].answer, errors, 2, sizes), 1);
     assert_int_equal(errors[0], 0);
     assert_int_equal(answers[0].answer.remaining, 9);
+    assert_int_equal(answers[0].more, 0);
     assert_int_equal(errors[1], WEIR_ERR_UNSUPPORTED);
     assert_int_equal(weir_check_sized(weir, &newer[1].call, &answers[1].answer, sizes),
                      WEIR_ERR_UNSUPPORTED);
     assert_int_equal(weir_outcome_sized(weir, &newer[1].call, 500, sizes), WEIR_ERR_UNSUPPORTED);
     assert_int_equal(weir_outcome_sized(weir, &newer[0].call, 500, sizes), 0);
+    newer[0].call.limits = &limits[0].limit;
+    sizes = sizes_of(sizeof newer[0], sizeof answers[1], sizeof limits[0]);
+    assert_int_equal(weir_check_sized(weir, &newer[0].call, &answers[1].answer, sizes), 0);
+    assert_int_equal(limits[0].limit.report.remaining, 8);
+    assert_int_equal(limits[0].more, 0);
+    assert_int_equal(answers[1].more, 0);
+    answers[1].more = 1;
+    assert_int_equal(
+        weir_check_named_sized(weir, NULL, 0, 1, NULL, &answers[1].answer, sizeof answers[1]), 0);
+    assert_int_equal(answers[1].answer.remaining, 7);
+    assert_int_equal(answers[1].more, 0);
     weir_close(weir);
 }
 
