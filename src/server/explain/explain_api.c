@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "feature/standing/server/daemon.h"
 #include "feature/standing/server/service.h"
@@ -104,12 +105,14 @@ static bool is_hidden(const struct weir_rules *rules, const char *family, struct
     int size = snprintf(text, NAME_TEXT_MAX, "%s%.*s", family, (int)name.size, name.data);
     if (size < 0 || size >= NAME_TEXT_MAX)
         return false; /* the rules have no such name */
-    for (char *at = text + strlen(family); *family && *at; at++)
+    bool folds = strncasecmp(text, "header.", 7) == 0; /* also as an attribute: of any case */
+    for (char *at = text; folds && *at; at++)
         *at = *at >= 'A' && *at <= 'Z' ? (char)(*at + 'a' - 'A') : *at;
     return weir_rules_hides(rules, (struct weir_bytes){text, (size_t)size});
 }
 
-/* The names of what was given and is secret, so that no link has it: "header.authorization". */
+/* The names of what was given and is secret, so that no link has it: "header.authorization";
+ * attributes as they were given. */
 static json_t *secrets_json(const struct ask *ask)
 {
     const struct weir_check_json *given = &ask->given;
@@ -120,7 +123,8 @@ static json_t *secrets_json(const struct ask *ask)
             json_array_append_new(list, json_string(text));
     for (uint16_t i = 0; i < given->attribute_count; i++)
         if (is_hidden(ask->explained->rules, "", given->attributes[i].name, text))
-            json_array_append_new(list, json_string(text));
+            json_array_append_new(list, json_stringn(given->attributes[i].name.data,
+                                                     given->attributes[i].name.size));
     return list;
 }
 

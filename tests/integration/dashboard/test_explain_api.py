@@ -99,6 +99,14 @@ def test_nothing_is_charged_or_counted(tmp_path):
             assert {one["name"]: one["remaining"] for one in answer.json["limits"]} == {"api": 19, "login": 2}
 
 
+def test_what_is_secret_is_named_as_it_was_given(tmp_path):
+    request = {"headers": {"X-Other": "1", "Authorization": "Bearer 1"},
+               "attributes": {"user": "ann", "Header.X-Api-Key": "2", "header.Authorization": "Bearer 3"}}
+    with start(tmp_path) as weir:
+        secret = explain(weir, request)["secret"]
+    assert secret == ["header.authorization", "header.Authorization"]
+
+
 def test_a_suspended_caller_is_told_of(tmp_path):
     with start(tmp_path, standing={"by": ["user"]}) as weir:
         with weir.admin() as client:
