@@ -30,8 +30,8 @@ struct weir_slot;
 struct weir_worker;
 
 /* The most that one slot->write may append to an output at once: 22 KiB of rate-limit headers,
- * 35 KiB of JSON, and a head (http/http.h checks it). Longer replies go through
- * weir_connection_send. */
+ * 75 KiB of JSON with a denial in it, and a head (http/reply.h checks it). Longer replies go
+ * through weir_connection_send. */
 #define WEIR_REPLY_MAX (112 * 1024)
 
 /* Bytes on their way to one connection: the worker's, reused for each. */
