@@ -45,6 +45,7 @@ struct weir_envoy_tag {
 };
 
 #define WEIR_XDS_PAIRS_MAX 32
+#define WEIR_XDS_PAIR_MAX 512 /* bytes of a name, and of a value */
 
 /* `xds` of it: a control plane in place of a folder. */
 struct weir_xds_settings {

@@ -6,8 +6,6 @@
 
 #include "rules/load/fields.h"
 
-#define PAIR_MAX 512 /* bytes of a name, and of a value */
-
 #define AT(member) RULES_AT(struct weir_xds_settings, member)
 
 /* --- Names and values ------------------------------------------------------------------------- */
@@ -18,14 +16,14 @@ static bool read_pair_text(struct rules_loader *loader, const struct rules_node 
     struct weir_bytes text;
     if (!rules_read_text(loader, node, what, &text))
         return false;
-    bool good = text.size >= least && text.size <= PAIR_MAX;
+    bool good = text.size >= least && text.size <= WEIR_XDS_PAIR_MAX;
     for (size_t i = 0; i < text.size; i++)
         good = good && (unsigned char)text.data[i] >= ' ' && text.data[i] != 0x7F;
     if (!good)
         rules_problem(loader, node,
                       "names and values of `%s` have %zu to %d bytes, and no control "
                       "characters",
-                      what, least, PAIR_MAX);
+                      what, least, WEIR_XDS_PAIR_MAX);
     *kept = rules_keep_text(loader, text.data, text.size);
     return good;
 }

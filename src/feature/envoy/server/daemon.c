@@ -228,10 +228,8 @@ static void envoy_stop(struct weir_daemon *daemon)
     if (!run)
         return;
     weir_envoy_statsd_stop(run->statsd);
-    if (run->shared) {
-        weir_xds_stream_close(run->shared->xds);
-        run->shared->xds = NULL;
-    }
+    if (run->shared) /* the background thread may be looking at it: it is closed with `shared` */
+        weir_xds_stream_stop(run->shared->xds);
 }
 
 static void envoy_close(struct weir_daemon *daemon)

@@ -2,9 +2,9 @@
 /* see session.h */
 #include "feature/envoy/server/xds/session.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "core/text/utf8.h"
 #include "feature/envoy/server/xds/message.h"
 
 #define NEVER UINT64_MAX
@@ -22,26 +22,24 @@ void weir_xds_session_init(struct weir_xds_session *session,
 
 void weir_xds_session_opened(struct weir_xds_session *session, uint64_t now_ns)
 {
-    session->seen.size = session->nonce.size = 0;
+    session->nonce.size = 0; /* `seen` stays: the last response may still be being loaded */
     session->answered = session->refusing = false;
     session->due_ns = now_ns;
 }
 
-static bool keep_word(struct weir_xds_word *word, struct weir_bytes text)
+static void keep_word(struct weir_xds_word *word, struct weir_bytes text)
 {
-    if (text.size > sizeof word->text)
-        return false;
     memcpy(word->text, text.data, text.size);
     word->size = text.size;
-    return true;
 }
 
 int weir_xds_session_received(struct weir_xds_session *session,
                               const struct weir_discovery_response *response)
 {
-    if (!keep_word(&session->seen, response->version) ||
-        !keep_word(&session->nonce, response->nonce))
+    if (response->version.size > WEIR_XDS_WORD_MAX || response->nonce.size > WEIR_XDS_WORD_MAX)
         return WEIR_ERR_RANGE;
+    keep_word(&session->seen, response->version);
+    keep_word(&session->nonce, response->nonce);
     session->answered = true;
     session->refusing = false;
     session->failures = 0;
@@ -52,8 +50,10 @@ int weir_xds_session_received(struct weir_xds_session *session,
 void weir_xds_session_accepted(struct weir_xds_session *session, uint64_t now_ns)
 {
     session->version = session->seen;
-    session->refusing = false;
     session->refused = 0;
+    if (!session->answered)
+        return;
+    session->refusing = false;
     session->due_ns = now_ns;
 }
 
@@ -65,13 +65,32 @@ static uint64_t doubled(uint64_t first_ns, uint64_t most_ns, uint32_t times)
     return wait_ns < most_ns ? wait_ns : most_ns;
 }
 
+/* A message that is no UTF-8 ends the stream: a peer's bytes may be in it, and it may be cut. */
+static void keep_error(char kept[WEIR_XDS_ERROR_MAX], const char *error)
+{
+    size_t left = strlen(error), used = 0;
+    while (left > 0) {
+        size_t step = weir_utf8_size(error, left), size = step > 0 ? step : 1;
+        if (used + size >= WEIR_XDS_ERROR_MAX)
+            break;
+        memcpy(kept + used, step > 0 ? error : "?", size);
+        used += size;
+        error += size;
+        left -= size;
+    }
+    kept[used] = '\0';
+}
+
 void weir_xds_session_refused(struct weir_xds_session *session, const char *error, uint64_t now_ns)
 {
-    snprintf(session->error, sizeof session->error, "%s", error);
-    session->refusing = true;
-    session->due_ns =
-        now_ns + doubled(WEIR_XDS_REFUSE_FIRST_NS, WEIR_XDS_REFUSE_MOST_NS, session->refused);
+    uint64_t wait_ns =
+        doubled(WEIR_XDS_REFUSE_FIRST_NS, WEIR_XDS_REFUSE_MOST_NS, session->refused);
     session->refused += session->refused < 32;
+    if (!session->answered)
+        return;
+    keep_error(session->error, error);
+    session->refusing = true;
+    session->due_ns = now_ns + wait_ns;
 }
 
 static struct weir_bytes bytes_of(const struct weir_xds_word *word)

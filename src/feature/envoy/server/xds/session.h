@@ -38,7 +38,8 @@ struct weir_xds_session {
     const struct weir_xds_settings *settings;
     struct weir_discovery_pair metadata[WEIR_XDS_PAIRS_MAX];
     struct weir_xds_word version;     /* of what was accepted last, on any stream */
-    struct weir_xds_word seen, nonce; /* of the last response on this stream */
+    struct weir_xds_word seen;        /* of the last response, on any stream */
+    struct weir_xds_word nonce;       /* of the last response on this stream */
     bool answered;                    /* this stream has had a response */
     bool refusing;                    /* what is due refuses `seen` */
     uint32_t refused;                 /* responses in a row */
@@ -59,7 +60,8 @@ int weir_xds_session_received(struct weir_xds_session *session,
                               const struct weir_discovery_response *response)
     __attribute__((warn_unused_result));
 
-/* The response that came last is in force, or was refused with `error`, which is copied. */
+/* The response that came last is in force, or was refused with `error`, which is copied, as UTF-8.
+ * Where its stream has ended since, that is remembered, and nothing is said. */
 void weir_xds_session_accepted(struct weir_xds_session *session, uint64_t now_ns);
 void weir_xds_session_refused(struct weir_xds_session *session, const char *error, uint64_t now_ns);
 

@@ -23,11 +23,13 @@
 #define STATUS_MAX 256
 
 struct weir_xds_stream {
+    struct weir_xds_settings own; /* the owner's may be written while the thread reads */
     const struct weir_xds_settings *settings;
     struct weir_log *log;
     void (*received)(void *context);
     void *context;
     pthread_t thread;
+    bool joined; /* the owner's */
     CURLM *multi;
 
     pthread_mutex_t lock; /* of what follows, up to the counts */
@@ -195,7 +197,7 @@ static size_t on_field(char *data, size_t size, size_t times, void *context)
 
 static bool add_field(struct curl_slist **fields, const char *name, const char *value)
 {
-    char text[1024];
+    char text[2 * WEIR_XDS_PAIR_MAX + 3];
     int size = snprintf(text, sizeof text, "%s:%s%s", name, *value ? " " : "", value);
     struct curl_slist *longer =
         size > 0 && (size_t)size < sizeof text ? curl_slist_append(*fields, text) : NULL;
@@ -458,11 +460,12 @@ int weir_xds_stream_open(struct weir_xds_stream **out, const struct weir_xds_set
     struct weir_xds_stream *stream = calloc(1, sizeof *stream);
     if (!stream)
         return WEIR_ERR_MEMORY;
-    stream->settings = settings;
+    stream->own = *settings;
+    stream->settings = &stream->own;
     stream->log = log;
     stream->received = received;
     stream->context = context;
-    weir_xds_session_init(&stream->session, settings);
+    weir_xds_session_init(&stream->session, stream->settings);
     pthread_mutex_init(&stream->lock, NULL);
     if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
         stream->multi = curl_multi_init();
@@ -477,15 +480,23 @@ int weir_xds_stream_open(struct weir_xds_stream **out, const struct weir_xds_set
     return err;
 }
 
-void weir_xds_stream_close(struct weir_xds_stream *stream)
+void weir_xds_stream_stop(struct weir_xds_stream *stream)
 {
-    if (!stream)
+    if (!stream || stream->joined)
         return;
     pthread_mutex_lock(&stream->lock);
     stream->stopping = true;
     pthread_mutex_unlock(&stream->lock);
     curl_multi_wakeup(stream->multi);
     pthread_join(stream->thread, NULL);
+    stream->joined = true;
+}
+
+void weir_xds_stream_close(struct weir_xds_stream *stream)
+{
+    if (!stream)
+        return;
+    weir_xds_stream_stop(stream);
     curl_multi_cleanup(stream->multi);
     pthread_mutex_destroy(&stream->lock);
     free(stream->box.data);

@@ -13,7 +13,7 @@
  * Errors are logged when they change, and once a minute: a control plane that is away for a day
  * fills no disk. Certificates are read anew for each connection.
  *
- * Threads: the functions are for any thread.
+ * Threads: the functions are for any thread; opening, stopping and closing are the owner's.
  */
 #ifndef WEIR_FEATURE_ENVOY_SERVER_XDS_STREAM_H
 #define WEIR_FEATURE_ENVOY_SERVER_XDS_STREAM_H
@@ -27,13 +27,18 @@
 
 struct weir_xds_stream;
 
-/* Starts the thread. `settings` and their texts stay as long as the stream; `received` is called on
- * the thread. Errors: WEIR_ERR_MEMORY, WEIR_ERR_IO. */
+/* Starts the thread. `settings` are copied, and their texts stay as long as the stream; `received` is
+ * called on the thread. Errors: WEIR_ERR_MEMORY, WEIR_ERR_IO. */
 int weir_xds_stream_open(struct weir_xds_stream **stream, const struct weir_xds_settings *settings,
                          struct weir_log *log, void (*received)(void *context), void *context)
     __attribute__((warn_unused_result));
 
-/* Ends the thread, within the time of a name lookup. NULL is allowed. */
+/* Ends the thread, within the time of a name lookup: `received` is not called any more. The other
+ * functions go on to work. NULL is allowed. */
+void weir_xds_stream_stop(struct weir_xds_stream *stream);
+
+/* Ends the thread, if it has not ended, and frees all: nobody uses the stream any more. NULL is
+ * allowed. */
 void weir_xds_stream_close(struct weir_xds_stream *stream);
 
 /* A DiscoveryResponse, whole. */

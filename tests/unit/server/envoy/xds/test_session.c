@@ -125,6 +125,44 @@ TEST("a new stream has the version and no nonce, and waits by how the last ones 
     assert_true(weir_xds_session_closed(&session, true, 0) == 10 * S);
 }
 
+TEST("what is said of a response of an earlier stream is remembered and not sent")
+{
+    struct weir_xds_session session;
+    weir_xds_session_init(&session, &settings);
+    weir_xds_session_opened(&session, 0);
+    expect(&session, 0, "", "", NULL);
+    receive(&session, "1", "a");
+    assert_true(weir_xds_session_closed(&session, true, 0) == 10 * S);
+    weir_xds_session_opened(&session, 10 * S);
+    weir_xds_session_accepted(&session, 11 * S);
+    expect(&session, 10 * S, "1", "", NULL);
+    receive(&session, "2", "b");
+    assert_true(weir_xds_session_closed(&session, true, 0) == 10 * S);
+    weir_xds_session_opened(&session, 20 * S);
+    expect(&session, 20 * S, "1", "", NULL);
+    weir_xds_session_refused(&session, "why", 21 * S);
+    assert_true(session.due_ns == UINT64_MAX);
+    receive(&session, "2", "c");
+    weir_xds_session_refused(&session, "why", 22 * S);
+    expect(&session, 24 * S, "1", "c", "why");
+}
+
+TEST("the reason of a refusal is UTF-8 whatever it is made of, and where it is cut")
+{
+    char error[WEIR_XDS_ERROR_MAX + 8];
+    struct weir_xds_session session;
+    weir_xds_session_init(&session, &settings);
+    weir_xds_session_opened(&session, 0);
+    receive(&session, "1", "a");
+    weir_xds_session_refused(&session, "type '\xff\xc3' of \xc3\xa4", 0);
+    assert_string_equal(session.error, "type '?" "?' of \xc3\xa4");
+    memset(error, 'x', sizeof error);
+    memcpy(error + WEIR_XDS_ERROR_MAX - 2, "\xc3\xa4", 3);
+    weir_xds_session_refused(&session, error, 0);
+    assert_int_equal(strlen(session.error), WEIR_XDS_ERROR_MAX - 2);
+    assert_memory_equal(session.error, error, WEIR_XDS_ERROR_MAX - 2);
+}
+
 TEST("the random part of a wait has its bounds")
 {
     struct weir_xds_settings half = settings;
