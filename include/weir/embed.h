@@ -7,16 +7,17 @@
  *   weir_rules_check_names      the same of the attributes that a configuration gives
  *   weir_open_check             whether this user can open what the rules name, with no state made
  *   weir_attribute              a handle for an attribute, so that no name is looked up per request
- *   weir_attribute_is_read         whether the rules read it, so that no value is copied unread
+ *   weir_attribute_is_read      whether the rules read it, so that no value is copied unread
  *   weir_check_full             one decision with everything that HTTP says of it: each limit, the
  *                               header fields and the body, as weir's own HTTP front writes them
  *   weir_check_many             several at once
- *   weir_lane_keep              a lane for one thread, which enters it without an atomic
- * instruction weir_settle, weir_report    the true cost, or the outcome, of a request that was
- * reserved weir_outcome                the outcome of any request, for penalties weir_cancel the
- * request did not happen: what it took is given back weir_renew, weir_tend       leases that live
- * as long as the process that holds them weir_advance                moves the clock of a program's
- * tests weir_memory                 what an open weir takes, for languages that collect garbage
+ *   weir_lane_keep              a lane for one thread, entered without an atomic instruction
+ *   weir_settle, weir_report    the true cost, or the outcome, of a request that was reserved
+ *   weir_outcome                the outcome of any request, for penalties
+ *   weir_cancel                 the request did not happen: what it took is given back
+ *   weir_renew, weir_tend       leases that live as long as the process that holds them
+ *   weir_advance                moves the clock of a program's tests
+ *   weir_memory                 what an open weir takes, for languages that collect garbage
  *   weir_state_check            whether the state file is open
  *   weir_penalties_check        whether a `weir serve` keeps the penalties of the rules
  *   weir_standing_check         whether bans of `weir serve` can be read

@@ -4,8 +4,8 @@
  *
  *   DiscoveryRequest    version_info 1, node 2 {id 1, metadata 3}, type_url 4, response_nonce 5,
  *                       error_detail 6 {code 1, message 2}; resource_names (3) stays empty: all
- *   DiscoveryResponse   version_info 1, resources 2 (Any {type_url 1, value 2}), type_url 4, nonce
- * 5
+ *   DiscoveryResponse   version_info 1, resources 2 (Any {type_url 1, value 2}), type_url 4,
+ *                       nonce 5
  *
  * Source: envoyproxy/envoy, api/envoy/service/discovery/v3/discovery.proto and
  * api/envoy/config/core/v3/base.proto. Threads: pure functions.
