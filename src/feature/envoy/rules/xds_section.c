@@ -131,3 +131,31 @@ void envoy_load_xds(struct rules_loader *loader, const struct rules_node *node,
     if (fields[TLS].value)
         load_tls(loader, fields[TLS].value, xds);
 }
+
+/* --- Reloads ---------------------------------------------------------------------------------- */
+
+static bool texts_differ(const char *a, const char *b)
+{
+    return !a != !b || (a && strcmp(a, b) != 0);
+}
+
+static bool pairs_differ(const struct weir_envoy_tag *a, uint32_t a_count,
+                         const struct weir_envoy_tag *b, uint32_t b_count)
+{
+    bool differ = a_count != b_count;
+    for (uint32_t i = 0; i < a_count && !differ; i++)
+        differ = texts_differ(a[i].name, b[i].name) || texts_differ(a[i].value, b[i].value);
+    return differ;
+}
+
+bool weir_xds_settings_differ(const struct weir_xds_settings *a, const struct weir_xds_settings *b)
+{
+    return texts_differ(a->server, b->server) || texts_differ(a->node, b->node) ||
+           pairs_differ(a->metadata, a->metadata_count, b->metadata, b->metadata_count) ||
+           pairs_differ(a->headers, a->headers_count, b->headers, b->headers_count) ||
+           a->tls != b->tls || texts_differ(a->cert, b->cert) || texts_differ(a->key, b->key) ||
+           texts_differ(a->ca, b->ca) || texts_differ(a->server_name, b->server_name) ||
+           a->retry_ns != b->retry_ns || a->backoff_ns != b->backoff_ns ||
+           a->backoff_most_ns != b->backoff_most_ns || a->jitter != b->jitter ||
+           a->max_message != b->max_message || texts_differ(a->cache, b->cache);
+}

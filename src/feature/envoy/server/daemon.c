@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/envoy/rules/xds_section.h"
 #include "feature/envoy/server/http.h"
 #include "feature/envoy/server/metrics.h"
 #include "feature/envoy/server/quota/metrics.h"
@@ -167,6 +168,14 @@ static bool moved(const struct weir_daemon *daemon, const struct weir_envoy_sett
     return !is != !wanted || (is && strcmp(is, wanted) != 0);
 }
 
+/* Whether a stream to the same control plane is to be another one, which needs a restart, too. */
+static bool changed(const struct weir_daemon *daemon, const struct weir_envoy_settings *settings)
+{
+    const struct weir_envoy_shared *shared = weir_daemon_envoy(daemon);
+    return shared && shared->settings.xds.server && settings->xds.server &&
+           weir_xds_settings_differ(&shared->settings.xds, &settings->xds);
+}
+
 /* Whether what is configured can be read by the new rules. */
 static bool stays(const struct weir_daemon *daemon, const struct weir_envoy_settings *settings)
 {
@@ -196,7 +205,8 @@ static void envoy_drop(void *read)
 static void envoy_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
 {
     struct weir_envoy_reading *reading = read;
-    weir_restart_note(daemon, moved(daemon, &reading->settings), "envoy");
+    weir_restart_note(
+        daemon, moved(daemon, &reading->settings) || changed(daemon, &reading->settings), "envoy");
     if (stays(daemon, &reading->settings)) {
         weir_envoy_shared_set(weir_daemon_envoy(daemon), &reading->settings, rules);
         weir_envoy_shared_take(weir_daemon_envoy(daemon), reading);

@@ -160,3 +160,17 @@ def test_a_reload_keeps_what_the_control_plane_has_given(tmp_path):
             weir.write_rules(weir.config.read_text(encoding="utf-8").replace('"xds":', '"shadow_mode": true, "xds":'))
             weir.reload()
             assert [weir.ask("shop", ("user", "a")) for _ in range(2)] == [OK, OK]
+
+
+def test_a_reload_with_another_stream_says_that_it_needs_a_restart(tmp_path):
+    with ControlPlane() as plane:
+        plane.put("1", config("shop", hourly(1)))
+        with Service(tmp_path, plane.address, xds={"headers": {"x-token": "old"}}) as weir:
+            plane.wait_version("1")
+            rules = weir.config.read_text(encoding="utf-8")
+            weir.reload()
+            assert "restart_needed" not in weir.text()
+            weir.write_rules(rules.replace('"old"', '"new"'))
+            weir.reload()
+            assert "setting=envoy" in weir.wait_event("restart_needed")
+            assert [weir.ask("shop", ("user", "a")) for _ in range(2)] == [OK, OVER_LIMIT]
