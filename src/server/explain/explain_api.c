@@ -255,7 +255,7 @@ static bool ask_again(struct weir_slot *slot)
         int count = weir_engine_refusal(ask->peek) ? WEIR_ERR_STORE : match(ask);
         ask->matched = true;
         ask->error = count < 0 ? count : 0;
-        if (count > 0)
+        if (count > 0 && ask->peek->count > 0) /* else its standing has changed since the peek */
             ask_candidates(ask, count);
         if (slot->waiting > 0)
             return true;
