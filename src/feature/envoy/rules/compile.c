@@ -12,6 +12,10 @@
 #include "rules/division.h"
 #include "rules/problems.h"
 
+/* Bytes of the full names of all descriptors. Each has those of the ones that it is in, so a small
+ * file may make many of them. */
+#define NAMES_MAX (UINT64_C(256) << 20)
+
 static char *put(char *out, struct weir_bytes text)
 {
     if (text.size > 0)
@@ -509,6 +513,11 @@ static void load_descriptor(struct envoy_loader *loader, uint32_t level, struct 
     struct weir_bytes stat = join(loader, path, '.', composite);
     if (loader->no_memory)
         return;
+    loader->name_bytes += stat.size;
+    if (loader->name_bytes > NAMES_MAX) {
+        envoy_fail(loader, "the full names of all descriptors are longer than 256 MiB together");
+        return;
+    }
     if (find(&envoy->words, level, composite) != RULES_NONE) {
         envoy_fail(loader, "duplicate descriptor composite key '%.*s'", (int)stat.size, stat.data);
         return;

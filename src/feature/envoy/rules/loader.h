@@ -13,6 +13,7 @@ struct envoy_loader {
     struct weir_envoy_error *error;
     const char *file; /* with its prefix */
     bool failed, no_memory;
+    uint64_t name_bytes;          /* of all descriptors, in full */
     uint32_t depth;               /* of the mappings that are being checked */
     struct envoy_text mismatches; /* of the file at hand: "\n  line …" for each */
 };
