@@ -98,7 +98,7 @@ static const struct rules_keyword keywords[] = {
     {"jitter", RULES_PERCENT, AT(jitter), RULES_RANGE(0, 100), .example = 50, .otherwise = "50%",
      .doc = "the part of these waits that is random"},
     {"max_message", RULES_SIZE, AT(max_message), RULES_RANGE(1024, UINT64_C(1) << 30),
-     .otherwise = "64MiB", .doc = "the largest response that is read"},
+     .otherwise = "16MiB", .doc = "the largest response that is read"},
     {"cache", RULES_FILE, AT(cache), .absent = "none",
      .doc = "a file of the last good response, which counts after a start until the control plane "
             "answers"},

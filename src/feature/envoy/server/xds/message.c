@@ -69,6 +69,7 @@ struct maker {
     struct weir_reason *reason;
     bool no_memory, failed;
     unsigned depth;
+    uint32_t nodes;
 };
 
 static void fail(struct maker *maker, const char *what, const char *name)
@@ -78,13 +79,21 @@ static void fail(struct maker *maker, const char *what, const char *name)
     maker->failed = true;
 }
 
+/* As many as a file of YAML may have: two bytes of a message can be a node of 200. */
+static void count_node(struct maker *maker)
+{
+    if (++maker->nodes > RULES_NODES_MAX)
+        fail(maker, "it has too many fields", "a RateLimitConfig");
+}
+
 static struct rules_node *make_node(struct maker *maker, uint8_t kind, uint32_t items)
 {
     struct rules_node *node = rules_arena_alloc(maker->arena, sizeof(*node));
     struct rules_node **list =
         rules_arena_alloc(maker->arena, (items + 1) * sizeof(struct rules_node *));
     maker->no_memory |= !node || !list;
-    if (maker->no_memory)
+    count_node(maker);
+    if (maker->no_memory || maker->failed)
         return NULL;
     *node = (struct rules_node){.kind = kind, .line = 1, .column = 1, .weight = 1};
     node->items = list;
@@ -97,7 +106,8 @@ static struct rules_node *make_scalar(struct maker *maker, struct weir_bytes tex
     struct rules_node *node = rules_arena_alloc(maker->arena, sizeof(*node));
     const char *copy = rules_arena_copy(maker->arena, text.data, text.size);
     maker->no_memory |= !node || !copy;
-    if (maker->no_memory)
+    count_node(maker);
+    if (maker->no_memory || maker->failed)
         return NULL;
     *node = (struct rules_node){.kind = RULES_SCALAR,
                                 .plain = plain,

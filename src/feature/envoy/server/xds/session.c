@@ -83,8 +83,7 @@ static void keep_error(char kept[WEIR_XDS_ERROR_MAX], const char *error)
 
 void weir_xds_session_refused(struct weir_xds_session *session, const char *error, uint64_t now_ns)
 {
-    uint64_t wait_ns =
-        doubled(WEIR_XDS_REFUSE_FIRST_NS, WEIR_XDS_REFUSE_MOST_NS, session->refused);
+    uint64_t wait_ns = doubled(WEIR_XDS_REFUSE_FIRST_NS, WEIR_XDS_REFUSE_MOST_NS, session->refused);
     session->refused += session->refused < 32;
     if (!session->answered)
         return;

@@ -96,6 +96,21 @@ static size_t give_up(struct weir_xds_stream *stream, const char *why)
     return 0;
 }
 
+static void log_connected(const struct weir_xds_stream *stream)
+{
+    weir_log_event(stream->log, WEIR_LOG_INFO, "envoy_xds_connected", "server",
+                   stream->settings->server);
+}
+
+/* Only a response ends a trouble: a server that takes each stream and ends it is logged once a
+ * minute, too. */
+static void end_trouble(struct weir_xds_stream *stream)
+{
+    if (stream->trouble[0])
+        log_connected(stream);
+    stream->trouble[0] = '\0';
+}
+
 static bool hand_on(struct weir_xds_stream *stream)
 {
     struct weir_discovery_response response;
@@ -110,6 +125,7 @@ static bool hand_on(struct weir_xds_stream *stream)
     stream->counts.responses++;
     pthread_mutex_unlock(&stream->lock);
     stream->in = NULL;
+    end_trouble(stream);
     stream->received(stream->context);
     return true;
 }
@@ -315,10 +331,9 @@ static void note_connected(struct weir_xds_stream *stream, CURL *easy)
         status != 200)
         return;
     stream->connected = true;
-    stream->trouble[0] = '\0';
     set_connected(stream, true);
-    weir_log_event(stream->log, WEIR_LOG_INFO, "envoy_xds_connected", "server",
-                   stream->settings->server);
+    if (!stream->trouble[0])
+        log_connected(stream);
 }
 
 /* Sends what is due. Returns for how long to sleep, in ms; -1: no memory. */
