@@ -4,6 +4,8 @@
 embed_pages.py module WASM OUTPUT                a JavaScript module whose default export is the
                                                  WebAssembly module in base64: the page fetches nothing
 embed_pages.py packed WASM OUTPUT                the same, gzipped: where a page does not need it at once
+embed_pages.py script FILE OUTPUT                a script without the lines that only comment, which browsers
+                                                 would fetch for nothing
 embed_pages.py server HEADER OUTPUT [FILE...]    a C source with the files, for the admin listener: the
                                                  table weir_NAME_files, where HEADER is …/NAME.h
 """
@@ -26,6 +28,13 @@ def write_module(wasm, output, pack=bytes):
         out.write("// SPDX-License-Identifier: Apache-2.0\n"
                   f"// {os.path.basename(wasm)}: C of src and playground for wasm32, made by the build.\n"
                   f'export default "{text}";\n')
+
+
+def write_script(source, output):
+    with open(source, encoding="utf-8") as file:
+        lines = file.readlines()
+    with open(output, "w", encoding="utf-8") as out:
+        out.writelines(line for i, line in enumerate(lines) if i == 0 or not line.lstrip().startswith("//"))
 
 
 def c_bytes(data):
@@ -61,5 +70,7 @@ if __name__ == "__main__":
         write_module(sys.argv[2], sys.argv[3])
     elif sys.argv[1] == "packed":
         write_module(sys.argv[2], sys.argv[3], lambda data: gzip.compress(data, 9, mtime=0))
+    elif sys.argv[1] == "script":
+        write_script(sys.argv[2], sys.argv[3])
     else:
         write_server(sys.argv[2], sys.argv[3], sys.argv[4:])

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <weir/version.h>
 
 #include "feature/envoy/server/daemon.h"
 #include "feature/region/server/moving.h"
@@ -189,6 +190,18 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     return err;
 }
 
+/* X-RateLimit-Reset has changed its meaning where the file chooses none: said at each start while
+ * versions before that are in use. */
+static void warn_of_reset(struct weir_daemon *daemon)
+{
+    if (weir_rules_settings(daemon->rules)->headers_given || !weir_still_takes(WEIR_REFUSED_FROM))
+        return;
+    weir_log_event(&daemon->log, WEIR_LOG_WARNING, "headers_not_chosen", "message",
+                   "X-RateLimit-Reset is a Unix time now, and was seconds before; write `headers: "
+                   "[draft, x-epoch]` into the rules file to keep that, or `[draft, x-delta]` for "
+                   "seconds");
+}
+
 static void log_started(struct weir_daemon *daemon)
 {
     weir_listening_log(daemon);
@@ -197,6 +210,8 @@ static void log_started(struct weir_daemon *daemon)
         weir_log_event(&daemon->log, WEIR_LOG_WARNING, "no_rules", "message",
                        "without --config only commands that carry their limit are limited; every "
                        "other check is allowed");
+    if (options->config || options->config_text)
+        warn_of_reset(daemon);
     weir_daemon_log_few_keys(daemon);
     struct weir_log_line line;
     weir_log_begin(&line, &daemon->log, WEIR_LOG_INFO, "started");

@@ -104,7 +104,7 @@ static bool is_hidden(const struct weir_rules *rules, const char *family, struct
 {
     int size = snprintf(text, NAME_TEXT_MAX, "%s%.*s", family, (int)name.size, name.data);
     if (size < 0 || size >= NAME_TEXT_MAX)
-        return false; /* the rules have no such name */
+        return false;                                  /* the rules have no such name */
     bool folds = strncasecmp(text, "header.", 7) == 0; /* also as an attribute: of any case */
     for (char *at = text; folds && *at; at++)
         *at = *at >= 'A' && *at <= 'Z' ? (char)(*at + 'a' - 'A') : *at;
@@ -123,8 +123,8 @@ static json_t *secrets_json(const struct ask *ask)
             json_array_append_new(list, json_string(text));
     for (uint16_t i = 0; i < given->attribute_count; i++)
         if (is_hidden(ask->explained->rules, "", given->attributes[i].name, text))
-            json_array_append_new(list, json_stringn(given->attributes[i].name.data,
-                                                     given->attributes[i].name.size));
+            json_array_append_new(
+                list, json_stringn(given->attributes[i].name.data, given->attributes[i].name.size));
     return list;
 }
 

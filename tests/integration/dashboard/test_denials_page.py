@@ -91,7 +91,7 @@ def test_more_than_a_page_of_denials_is_turned(tmp_path, browser):
 def test_a_limit_that_no_rule_has_is_said_to_be_unknown(tmp_path, browser):
     with start(browser, tmp_path) as weir:
         page = Dashboard(browser, weir).open("#denials?limit=logni")
-        page.see(lambda: 'The rules have no limit "logni".' in page.text("denial-note"), "that it is unknown")
+        page.see(lambda: 'The rules have no limit "logni"; did you mean "login"?' in page.text("denial-note"), "that it is unknown")
         page.open("#denials?limit=login")
         page.see(lambda: "0 denials" in page.text("denial-note"), "that nothing was denied")
         assert "no limit" not in page.text("denial-note")

@@ -137,9 +137,9 @@ def test_logs_can_be_json(tmp_path):
         weir.wait_event("started")
         weir.stop()
         lines = [json.loads(line) for line in weir.text().splitlines()]
-    assert [line["event"] for line in lines] == ["listening", "listening", "started", "stopping",
-                                                 "stopped"]
-    assert lines[2]["limits"] == 1 and lines[2]["level"] == "info"
+    assert [line["event"] for line in lines] == ["listening", "listening", "headers_not_chosen", "started",
+                                                 "stopping", "stopped"]
+    assert lines[3]["limits"] == 1 and lines[3]["level"] == "info"
 
 
 def test_without_rules_it_says_that_nothing_is_limited(tmp_path):

@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "cli/options.h"
 #include "feature/envoy/rules/envoy.h"
 
@@ -28,7 +30,9 @@ bool cli_envoy_is_config(const char *path)
 {
     char line[256];
     bool domain = false, descriptors = false;
-    FILE *file = fopen(path, "re");
+    struct weir_reason reason;
+    int descriptor = weir_file_open(path, &reason);
+    FILE *file = descriptor >= 0 ? fdopen(descriptor, "r") : NULL;
 
     while (file && fgets(line, sizeof line, file)) {
         domain |= !strncmp(line, "domain:", 7);
@@ -36,6 +40,8 @@ bool cli_envoy_is_config(const char *path)
     }
     if (file)
         fclose(file);
+    else if (descriptor >= 0)
+        close(descriptor);
     return domain && descriptors;
 }
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <weir/version.h>
 
 #include "base/file.h"
 #include "feature/dashboard/server/rules_api.h"
@@ -50,18 +49,6 @@ static void problem_log(struct weir_log *log, const struct weir_problem *problem
     weir_log_end(&line);
 }
 
-/* X-RateLimit-Reset has changed its meaning where the file chooses none: said at each start while
- * versions before that are in use. */
-static void warn_of_reset(struct weir_log *log, const struct weir_settings *settings)
-{
-    if (settings->headers_given || !weir_still_takes(WEIR_REFUSED_FROM))
-        return;
-    weir_log_event(log, WEIR_LOG_WARNING, "headers_not_chosen", "message",
-                   "X-RateLimit-Reset is a Unix time now, and was seconds before; write `headers: "
-                   "[draft, x-epoch]` into the rules file to keep that, or `[draft, x-delta]` for "
-                   "seconds");
-}
-
 static int load_rules(struct weir_reload *reload)
 {
     struct weir_daemon *daemon = reload->daemon;
@@ -79,8 +66,6 @@ static int load_rules(struct weir_reload *reload)
             problem_print(&problems.list[i]);
     if (reload->first && problems.dropped)
         fprintf(stderr, "weir: %u more errors\n", problems.dropped);
-    if (err == 0 && reload->first && (config || text))
-        warn_of_reset(&daemon->log, weir_rules_settings(reload->rules));
     if (err < 0 && reload->first && !problems.count)
         fprintf(stderr, "weir: %s: %s\n", config, weir_error_text(err));
     if (err < 0 && !reload->first)

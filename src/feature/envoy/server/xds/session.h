@@ -37,14 +37,14 @@ struct weir_xds_word {
 struct weir_xds_session {
     const struct weir_xds_settings *settings;
     struct weir_discovery_pair metadata[WEIR_XDS_PAIRS_MAX];
-    struct weir_xds_word version;     /* of what was accepted last, on any stream */
-    struct weir_xds_word seen;        /* of the last response, on any stream */
-    struct weir_xds_word nonce;       /* of the last response on this stream */
-    bool answered;                    /* this stream has had a response */
-    bool refusing;                    /* what is due refuses `seen` */
-    uint32_t refused;                 /* responses in a row */
-    uint32_t failures;                /* streams in a row without a response */
-    uint64_t due_ns;                  /* when a request is due; UINT64_MAX: none is */
+    struct weir_xds_word version; /* of what was accepted last, on any stream */
+    struct weir_xds_word seen;    /* of the last response, on any stream */
+    struct weir_xds_word nonce;   /* of the last response on this stream */
+    bool answered;                /* this stream has had a response */
+    bool refusing;                /* what is due refuses `seen` */
+    uint32_t refused;             /* responses in a row */
+    uint32_t failures;            /* streams in a row without a response */
+    uint64_t due_ns;              /* when a request is due; UINT64_MAX: none is */
     char error[WEIR_XDS_ERROR_MAX];
 };
 

@@ -27,8 +27,8 @@
 
 struct weir_xds_stream;
 
-/* Starts the thread. `settings` are copied, and their texts stay as long as the stream; `received` is
- * called on the thread. Errors: WEIR_ERR_MEMORY, WEIR_ERR_IO. */
+/* Starts the thread. `settings` are copied, and their texts stay as long as the stream; `received`
+ * is called on the thread. Errors: WEIR_ERR_MEMORY, WEIR_ERR_IO. */
 int weir_xds_stream_open(struct weir_xds_stream **stream, const struct weir_xds_settings *settings,
                          struct weir_log *log, void (*received)(void *context), void *context)
     __attribute__((warn_unused_result));

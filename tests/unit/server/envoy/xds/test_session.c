@@ -155,7 +155,8 @@ TEST("the reason of a refusal is UTF-8 whatever it is made of, and where it is c
     weir_xds_session_opened(&session, 0);
     receive(&session, "1", "a");
     weir_xds_session_refused(&session, "type '\xff\xc3' of \xc3\xa4", 0);
-    assert_string_equal(session.error, "type '?" "?' of \xc3\xa4");
+    assert_string_equal(session.error, "type '?"
+                                       "?' of \xc3\xa4");
     memset(error, 'x', sizeof error);
     memcpy(error + WEIR_XDS_ERROR_MAX - 2, "\xc3\xa4", 3);
     weir_xds_session_refused(&session, error, 0);
