@@ -6,7 +6,7 @@ import { Chart } from "./chart.js";
 import { bar, h, setRows, table } from "./dom.js";
 import { count, duration, percent, rate } from "./format.js";
 import { keyLink } from "./names.js";
-import { Series } from "./series.js";
+import { blankBefore, Series } from "./series.js";
 
 // Rows that are drawn at once; a filter finds the others.
 const ROWS_MAX = 200;
@@ -84,7 +84,11 @@ export class Limits {
     this.facts.replaceChildren(...facts(limit ?? {}).flatMap(([name, value]) => [h("dt", null, name), h("dd", null, value)]));
     const { from, step, values } = series;
     const both = (field) => values[field].map((value, i) => value + values[`edge_${field}`][i]);
-    this.traffic.set({ from, step, values: { allowed: both("allowed"), denied: both("denied"), shadow_denied: both("shadow_denied") } });
+    const traffic = { from, step, values: { allowed: both("allowed"), denied: both("denied"), shadow_denied: both("shadow_denied") } };
+    const begun = this.live.snapshot?.started_s ?? 0;
+    blankBefore(traffic, begun);
+    blankBefore(series, begun);
+    this.traffic.set(traffic);
     this.distinct.set({ from, step, values });
     setRows(this.keys.body, top.keys.map((key) => ({
       id: key.key, left: [0],

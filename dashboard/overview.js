@@ -6,6 +6,7 @@ import { Chart, sparkline } from "./chart.js";
 import { bar, h, setRows, table } from "./dom.js";
 import { bytes, count, micros, percent, used } from "./format.js";
 import { keyLink, limitLink } from "./names.js";
+import { blankBefore } from "./series.js";
 
 const SPARK_SECONDS = 60;
 const POINTS = 600; // seconds of a chart
@@ -125,15 +126,6 @@ export class Overview {
     return { from, step, values };
   }
 
-  // Before the server began nothing is known: that is no zero.
-  blankBefore({ from, step, values }) {
-    const begun = this.live.snapshot?.started_s ?? 0;
-    const counted = Math.min(...Object.values(values).map((list) => list.findIndex((value) => value > 0)).filter((place) => place >= 0));
-    const unknown = Math.min(Math.floor((begun - from) / step), counted); // minutes may be from before a restart
-    for (const list of Object.values(values))
-      for (let i = 0; i < unknown && i < list.length; i++) list[i] = null;
-  }
-
   // What limits did in the minute before the page was opened.
   async loadRecent() {
     try {
@@ -161,8 +153,9 @@ export class Overview {
   }
 
   draw() {
-    this.blankBefore(this.data);
-    if (this.wholeData) this.blankBefore(this.wholeData);
+    const begun = this.live.snapshot?.started_s ?? 0;
+    blankBefore(this.data, begun);
+    if (this.wholeData) blankBefore(this.wholeData, begun);
     const { from, step, values } = this.data;
     const length = values.allowed.length;
     const sum = (i, ...fields) => fields.reduce((all, field) => all + (values[field]?.[i] ?? 0), 0);
@@ -199,6 +192,9 @@ export class Overview {
       }
     if (second >= next) data.from = second - data.values.allowed.length + 1;
     this.draw();
+    // Between the answer with the series and the first snapshot, or while another answer was under way:
+    // the server has what was in these seconds.
+    if (second > next && !this.filling) this.filling = this.load().finally(() => { this.filling = null; });
   }
 
   onSnapshot(snapshot) {

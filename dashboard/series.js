@@ -6,6 +6,14 @@ import { ask, query } from "./api.js";
 const POINTS = 600;
 const OVERLAP = 3; // seconds that are asked for once more
 
+// Before the server began nothing is known: that is no zero.
+export function blankBefore({ from, step, values }, begun) {
+  const counted = Math.min(...Object.values(values).map((list) => list.findIndex((value) => value > 0)).filter((place) => place >= 0));
+  const unknown = Math.min(Math.floor((begun - from) / step), counted); // minutes may be from before a restart
+  for (const list of Object.values(values))
+    for (let i = 0; i < unknown && i < list.length; i++) list[i] = null;
+}
+
 export class Series {
   constructor(parameters, signal) {
     Object.assign(this, { parameters, signal, data: null, asked: 0 });

@@ -109,6 +109,13 @@ def test_what_was_before_a_restart_is_a_gap_and_the_restart_a_mark(tmp_path, bro
         assert "allowed unknown" in label and "refused unknown" in label
         page.find("chart-traffic").send_keys(Keys.END)
         assert "unknown" not in page.run("return document.getElementById('chart-traffic').getAttribute('aria-label')").split(" at ")[0]
+        page.open("#limits/api")
+        for name in ("Checks a second", "Distinct keys"):
+            chart = f"[...document.querySelectorAll('figure')].find((one) => one.innerText.includes('{name}')).querySelector('svg')"
+            page.see(lambda: page.run(f"return {chart}.querySelectorAll('path').length") > 0, name)
+            press_home = f"{chart}.dispatchEvent(new KeyboardEvent('keydown', {{ key: 'Home', bubbles: true }}))"
+            page.see(lambda: page.run(f"{press_home}; return {chart}.getAttribute('aria-label').includes('unknown')"),
+                     f"that nothing is known of the time before the start: {name}")
 
 
 def test_seconds_that_a_page_missed_are_a_gap_until_the_server_tells(tmp_path, browser):
