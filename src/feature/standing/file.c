@@ -30,9 +30,9 @@ static int check_header(int fd, const char *path, struct standing_header *header
     struct standing_header plan;
     struct stat status;
 
+    memset(header, 0, sizeof *header);
     if (fstat(fd, &status) != 0)
         return weir_file_fail_errno(reason, path, "read it");
-    memset(header, 0, sizeof *header);
     if (!S_ISREG(status.st_mode) || pread(fd, header, sizeof *header, 0) < 0 ||
         (status.st_size > 0 && header->magic != STANDING_MAGIC))
         return weir_file_fail(reason, WEIR_ERR_FORMAT, path, "not a file of standing");

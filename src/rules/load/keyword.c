@@ -247,7 +247,7 @@ uint64_t rules_keyword_number_or_default(struct rules_loader *loader,
                                          const struct rules_keyword *keyword,
                                          const struct rules_node *node)
 {
-    uint64_t value, read;
+    uint64_t value = 0, read = 0;
     bool good = parse_default(keyword, &value);
     assert(good); /* as below */
     (void)good;

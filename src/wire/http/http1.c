@@ -125,8 +125,8 @@ static bool name_equals(const char *name, const char *lower, size_t size)
     if (size >= 8 && size <= 16) {
         memcpy(&words[0], name, 8);
         memcpy(&words[1], lower, 8);
-        memcpy(&words[2], name + size - 8, 8);
-        memcpy(&words[3], lower + size - 8, 8);
+        memcpy(&words[2], name + (size - 8), 8);
+        memcpy(&words[3], lower + (size - 8), 8);
         return (words[0] | lower_case) == words[1] && (words[2] | lower_case) == words[3];
     }
     size_t i = 0;

@@ -35,7 +35,7 @@ const char *weir_challenge_cookie_text(struct weir_challenge_cookie *cookie,
 
 static bool read_class(const char *name, uint8_t *class)
 {
-    for (uint8_t i = 0; i < WEIR_CLASSES; i++) {
+    for (unsigned i = 0; i < WEIR_CLASSES; i++) {
         if (strcmp(name, weir_class_name(i)) == 0) {
             *class = i;
             return true;

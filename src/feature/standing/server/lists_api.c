@@ -303,8 +303,8 @@ static bool has_lists(struct weir_http_call *call, const struct weir_standing_as
         weir_http_problem(call, WEIR_HTTP_404, NULL, reason.text);
         return false;
     }
-    for (size_t i = 0; i < settings->lists_count; i++)
-        file |= weir_bytes_are(ask->file, settings->lists[i].path);
+    for (size_t i = 0; !file && i < settings->lists_count; i++)
+        file = weir_bytes_are(ask->file, settings->lists[i].path);
     if (!file)
         weir_http_problem(call, WEIR_HTTP_404, NULL,
                           "file: no list of the rules has it as its file");

@@ -93,7 +93,7 @@ static struct rules_node *make_node(struct maker *maker, uint8_t kind, uint32_t 
         rules_arena_alloc(maker->arena, (items + 1) * sizeof(struct rules_node *));
     maker->no_memory |= !node || !list;
     count_node(maker);
-    if (maker->no_memory || maker->failed)
+    if (!node || !list || maker->failed)
         return NULL;
     *node = (struct rules_node){.kind = kind, .line = 1, .column = 1, .weight = 1};
     node->items = list;
@@ -107,7 +107,7 @@ static struct rules_node *make_scalar(struct maker *maker, struct weir_bytes tex
     const char *copy = rules_arena_copy(maker->arena, text.data, text.size);
     maker->no_memory |= !node || !copy;
     count_node(maker);
-    if (maker->no_memory || maker->failed)
+    if (!node || !copy || maker->failed)
         return NULL;
     *node = (struct rules_node){.kind = RULES_SCALAR,
                                 .plain = plain,

@@ -125,7 +125,7 @@ TEST("a new stream has the version and no nonce, and waits by how the last ones 
     assert_true(weir_xds_session_closed(&session, true, 0) == 10 * S);
 }
 
-TEST("what is said of a response of an earlier stream is remembered and not sent")
+TEST("the answer to a response of an earlier stream is remembered and not sent")
 {
     struct weir_xds_session session;
     weir_xds_session_init(&session, &settings);
