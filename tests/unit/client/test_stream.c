@@ -544,7 +544,7 @@ TEST("silence after a head is no failure")
     begin((void (*const[])(int)){never_ends, never_ends, never_ends, never_ends, never_ends,
                                  never_ends, never_ends, never_ends, never_ends, never_ends,
                                  never_ends, never_ends, fails, whole, NULL});
-    struct weir_client *client = open_with((struct weir_client_options){.try_ns = 20 * MS});
+    struct weir_client *client = open_with((struct weir_client_options){.try_ns = 250 * MS});
     for (int i = 0; i < 12; i++) {
         pthread_mutex_lock(&seen.mutex);
         seen.dones = 0;
