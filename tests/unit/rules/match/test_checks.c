@@ -227,10 +227,11 @@ TEST("limits whose key is missing take no room among those that match")
 TEST("a limit whose key is missing is not one more than 32")
 {
     static char text[4096];
-    size_t used = (size_t)sprintf(text, "limits:\n");
+    size_t used = (size_t)snprintf(text, sizeof text, "limits:\n");
     for (unsigned i = 0; i <= WEIR_CHECKS_MAX; i++)
-        used += (size_t)sprintf(text + used, "- {name: l%u, key: [%s], rate: 1/s}\n", i,
-                                i < WEIR_CHECKS_MAX ? "" : "header.x-a");
+        used += (size_t)snprintf(text + used, sizeof text - used,
+                                 "- {name: l%u, key: [%s], rate: 1/s}\n", i,
+                                 i < WEIR_CHECKS_MAX ? "" : "header.x-a");
     struct weir_rules *rules = test_load(text);
     assert_int_equal(ASK_EMPTY(rules)->count, WEIR_CHECKS_MAX);
     assert_int_equal(ASK(rules, "header.x-a", "1")->count, WEIR_ERR_TOO_LARGE);
