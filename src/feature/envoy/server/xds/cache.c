@@ -20,12 +20,6 @@
 #define HEAD_SIZE (MAGIC_SIZE + HASH_SIZE)
 #define PATH_SIZE 4096
 
-static int fail(struct weir_reason *reason, const char *path, const char *why)
-{
-    snprintf(reason->text, sizeof reason->text, "%.160s: %.80s", path, why);
-    return WEIR_ERR_IO;
-}
-
 static void hash_of(const char *data, size_t size, uint64_t hash[2])
 {
     static const uint64_t no_secret[2] = {0, 0};
@@ -34,45 +28,31 @@ static void hash_of(const char *data, size_t size, uint64_t hash[2])
 
 /* --- Reading ---------------------------------------------------------------------------------- */
 
-static bool read_all(int file, char *data, size_t size)
-{
-    size_t used = 0;
-    while (used < size) {
-        ssize_t got = read(file, data + used, size - used);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        used += (size_t)got;
-    }
-    return true;
-}
-
-static bool is_whole(const char *head, const char *data, size_t size)
+static bool is_whole(const char *data, size_t size)
 {
     uint64_t hash[2];
-    hash_of(data, size, hash);
-    return memcmp(head, MAGIC, MAGIC_SIZE) == 0 && memcmp(head + MAGIC_SIZE, hash, HASH_SIZE) == 0;
+    hash_of(data + HEAD_SIZE, size - HEAD_SIZE, hash);
+    return memcmp(data, MAGIC, MAGIC_SIZE) == 0 && memcmp(data + MAGIC_SIZE, hash, HASH_SIZE) == 0;
 }
 
 static int read_open(int file, const char *path, uint64_t most, struct weir_xds_response *response,
                      struct weir_reason *reason)
 {
-    char head[HEAD_SIZE];
     struct stat what;
     if (fstat(file, &what) < 0 || what.st_size < (off_t)HEAD_SIZE ||
         (uint64_t)what.st_size - HEAD_SIZE > most)
-        return fail(reason, path, "no cache of xDS, or larger than max_message");
-    size_t size = (size_t)what.st_size - HEAD_SIZE;
+        return weir_file_fail(reason, WEIR_ERR_IO, path,
+                              "no cache of xDS, or larger than max_message");
+    size_t size = (size_t)what.st_size;
     char *data = malloc(size + 1);
     if (!data)
         return WEIR_ERR_MEMORY;
-    if (!read_all(file, head, HEAD_SIZE) || !read_all(file, data, size) ||
-        !is_whole(head, data, size)) {
+    if (!weir_file_pread_all(file, data, size) || !is_whole(data, size)) {
         free(data);
-        return fail(reason, path, "the cache of xDS is damaged");
+        return weir_file_fail(reason, WEIR_ERR_IO, path, "the cache of xDS is damaged");
     }
-    *response = (struct weir_xds_response){data, size, 0};
+    memmove(data, data + HEAD_SIZE, size - HEAD_SIZE);
+    *response = (struct weir_xds_response){data, size - HEAD_SIZE, 0};
     return 0;
 }
 
@@ -84,7 +64,7 @@ int weir_xds_cache_read(const char *path, uint64_t most, struct weir_xds_respons
     if (file == WEIR_ERR_NOT_FOUND)
         return file;
     if (file < 0)
-        return fail(reason, path, why.text);
+        return weir_file_fail(reason, WEIR_ERR_IO, path, why.text);
     int err = read_open(file, path, most, response, reason);
     close(file);
     return err;
@@ -116,10 +96,10 @@ int weir_xds_cache_write(const char *path, const struct weir_xds_response *respo
     char draft[PATH_SIZE];
     int size = snprintf(draft, sizeof draft, "%s.new", path);
     if (size < 0 || (size_t)size >= sizeof draft)
-        return fail(reason, path, "too long");
+        return weir_file_fail(reason, WEIR_ERR_IO, path, "too long");
     if (write_draft(draft, response) && rename(draft, path) == 0)
         return 0;
-    int err = fail(reason, path, strerror(errno));
+    (void)weir_file_fail_errno(reason, path, NULL);
     unlink(draft);
-    return err;
+    return WEIR_ERR_IO;
 }
