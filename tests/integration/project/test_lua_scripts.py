@@ -28,13 +28,20 @@ def fixture_redis(tmp_path_factory):
 
 
 class Script:
-    """A script with a key of its own; `admits(...)` runs it."""
+    """A script with a key of its own; `admits(...)` runs it. What it stores does not expire: its requests have times
+    of their own, and Redis would count down by the clock of the machine."""
 
     keys = 0
+    ENDLESS = """local function script()
+{text}
+end
+local said = script()
+for _, key in ipairs(redis.call('KEYS', KEYS[1] .. '*')) do redis.call('PERSIST', key) end
+return said"""
 
     def __init__(self, redis, text):
         Script.keys += 1
-        self.redis, self.text, self.key = redis, text, f"key{Script.keys}"
+        self.redis, self.text, self.key = redis, self.ENDLESS.format(text=text), f"key{Script.keys}"
 
     def admits(self, *arguments):
         return self.redis.ask("EVAL", self.text, "1", self.key, *map(str, arguments)) == 1
