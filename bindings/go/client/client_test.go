@@ -194,18 +194,27 @@ func TestStatusesThatAreAllThatIsRetried(t *testing.T) {
 
 func TestARateOfTheCallersOwn(t *testing.T) {
 	s := serve(t)
-	c := opened(t, &Options{Rate: "50/s burst 2"})
-	began := time.Now()
-	for i := 0; i < 12; i++ {
+	c := opened(t, &Options{Rate: "1/h burst 2", Time: 10 * time.Minute})
+	for i := 0; i < 5; i++ {
 		answer, err := (&http.Client{Transport: c.Transport(nil)}).Get(s.URL + "/")
+		if i < 2 {
+			is(t, err, nil)
+			is(t, answer.Body.Close(), nil)
+			continue
+		}
+		var failed *Failed
+		is(t, errors.As(err, &failed) && failed.Outcome == Limited, true)
+	}
+	is(t, s.count(), 2)
+	known, ok := c.Known(s.URL, "")
+	is(t, ok && known.Interval == time.Hour, true)
+	waits := opened(t, &Options{Rate: "50/s"})
+	for i := 0; i < 5; i++ {
+		answer, err := (&http.Client{Transport: waits.Transport(nil)}).Get(s.URL + "/")
 		is(t, err, nil)
 		is(t, answer.Body.Close(), nil)
 	}
-	if passed := time.Since(began); passed < 200*time.Millisecond { // 12 requests, 2 of them at once
-		t.Fatal(passed)
-	}
-	known, ok := c.Known(s.URL, "")
-	is(t, ok && known.Interval >= 20*time.Millisecond, true)
+	is(t, s.count(), 7)
 }
 
 func TestFailuresSayWhatIsKnown(t *testing.T) {

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -122,16 +121,23 @@ def test_statuses_that_are_all_that_is_retried(server):
 
 def test_a_rate_of_the_callers_own_is_kept_to(server, tmp_path):
     """Two sessions on one state file share it; a third without it has its own."""
-    host = server.address
-    state = {"state": tmp_path / "limits", "rate": f"1000/s, {host}=20/s burst 2"}
-    with client.Session(**state) as one, client.Session(**state) as other:
-        began = time.monotonic()
-        for number in range(11):
-            for session in (one, other):
-                session.get(server.url(f"/{number}"))
-        assert time.monotonic() - began >= 20 / 20  # 22 requests, 2 of them at once
-        assert one.known(server.url("/")).interval >= 0.05
+    options = {"rate": f"1000/s, {server.address}=1/h burst 2", "time": 600}
+    state = {"state": tmp_path / "limits", **options}
+    with client.Session(**state) as one, client.Session(**state) as other, client.Session(**options) as alone:
+        for session in (one, other):
+            assert session.get(server.url("/")).status == 200
+        for session in (one, other):
+            with pytest.raises(client.Limited):
+                session.get(server.url("/"))
+        assert len(server.seen) == 2
+        assert alone.get(server.url("/")).status == 200
+        assert one.known(server.url("/")).interval == pytest.approx(3600)
         assert one.known("http://other.invalid/").interval == pytest.approx(0.001)
+
+
+def test_requests_wait_for_a_rate_of_the_callers_own(server):
+    with client.Session(rate="50/s") as session:
+        assert [session.get(server.url("/")).status for _ in range(5)] == [200] * 5
 
 
 def test_a_hook_can_neither_wait_for_its_session_nor_close_it(server):
