@@ -16,13 +16,15 @@ export interface PacingOptions {
   retryStatuses?: number[];
   /** Requests in flight to an origin; default 6. */
   concurrency?: number;
-  /** An answer that asks for a longer wait is the last one; default 60000. */
+  /** No wait is longer: an answer that asks for more is the last one, and a request that would have to wait longer for its
+   * turn fails (DOMException, TimeoutError); default 60000. */
   maxWaitMs?: number;
-  /** For tests: what sends, the clocks, waiting, and random numbers. */
+  /** For tests: what sends, the clocks, timers, and random numbers. */
   fetch?: typeof globalThis.fetch;
   now?: () => number;
   wall?: () => number;
-  sleep?: (ms: number) => Promise<void>;
+  /** Resolves after so many milliseconds. */
+  timer?: (ms: number) => Promise<void>;
   random?: () => number;
 }
 

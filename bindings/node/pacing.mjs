@@ -8,7 +8,8 @@
 // Requests of one origin wait in one line. It begins with one in flight, and one more with each answer. What answers
 // say (RateLimit of draft 8 and later, RateLimit-* and X-RateLimit-*, Retry-After) is kept to: where more wait than
 // a limit has room for, they are spread over what is left of its window; where nothing is left, all wait. 429, 503 and
-// the like are tried again, if the method allows it. It is less than libweir-client (docs/client.md): it knows only this
+// the like are tried again, if the method allows it. A wait that would be longer than maxWaitMs is not begun: an answer
+// that asks for it is the last one, and requests that would have to wait so long for their turn fail (TimeoutError). It is less than libweir-client (docs/client.md): it knows only this
 // page, and learns no rate that no answer states. In browsers, a server of another origin must name these fields in
 // Access-Control-Expose-Headers.
 
@@ -74,7 +75,8 @@ class Origin {
     this.timerMs = Infinity; // when run is called again
   }
 
-  // Resolves when a request may be sent.
+  // Resolves when a request may be sent. Fails where nothing is in flight, whose answer may change it, and the next one may
+  // be sent only after more than maxWaitMs.
   turn(signal) {
     return new Promise((resolve, reject) => {
       if (signal?.aborted)
@@ -84,10 +86,11 @@ class Origin {
         reject(signal.reason);
       };
       // A signal may outlive many requests: it keeps nothing of one that is on its way.
-      const one = { go: () => {
+      const end = (settle) => (value) => {
         signal?.removeEventListener('abort', abort);
-        resolve();
-      } };
+        settle(value);
+      };
+      const one = { go: end(resolve), fail: end(reject) };
       signal?.addEventListener('abort', abort, { once: true });
       this.waiting.push(one);
       this.run();
@@ -102,19 +105,27 @@ class Origin {
       if (limit.left < 1)
         when = Math.max(when, limit.endMs);
       else if (this.waiting.length > limit.left)
-        when = Math.max(when, this.nextMs);
+        when = Math.max(when, Math.min(this.nextMs, limit.endMs));
     return when;
   }
 
+  failAll(waitMs) {
+    const seconds = Math.ceil(waitMs / 1000);
+    for (const one of this.waiting.splice(0))
+      one.fail(new DOMException(`the next request may be sent in ${seconds} s, which is more than maxWaitMs`, 'TimeoutError'));
+  }
+
   run() {
-    const { now, sleep, own } = this.options;
+    const { now, timer, own, maxWaitMs } = this.options;
     while (this.waiting.length > 0 && this.inFlight < this.most) {
       const at = now();
       const when = this.when(at);
       if (when > at) {
-        if (when < this.timerMs) {
+        if (this.inFlight === 0 && Math.floor(when - at) > maxWaitMs) {
+          this.failAll(when - at);
+        } else if (when < this.timerMs) {
           this.timerMs = when;
-          sleep(when - at).then(() => {
+          timer(when - at).then(() => {
             this.timerMs = Infinity;
             this.run();
           });
@@ -136,7 +147,7 @@ class Origin {
 
   // `response` null: there was none.
   end(response) {
-    const { now, wall, random } = this.options;
+    const { now, wall, random, maxWaitMs } = this.options;
     const at = now();
     this.inFlight--;
     if (response) {
@@ -146,8 +157,10 @@ class Origin {
       if (stated.length > 0) // those in flight are not counted in what remains
         this.limits = stated.map(({ remaining, resetMs }) => ({ left: remaining - this.inFlight, endMs: at + resetMs }));
       const wait = retryAfter(response.headers, wall());
-      if (response.status >= 400 && wait !== null)
-        this.pausedMs = Math.max(this.pausedMs, at + wait * (1 + random() / 10));
+      if (response.status >= 400 && wait !== null) {
+        const spread = Math.min(wait * random() / 10, Math.max(0, maxWaitMs - wait));
+        this.pausedMs = Math.max(this.pausedMs, at + wait + spread);
+      }
     } else {
       this.most = 1;
     }
@@ -157,7 +170,7 @@ class Origin {
 
 function settings(options) {
   const made = { fetch: globalThis.fetch?.bind(globalThis), now: () => globalThis.performance.now(), wall: () => Date.now(),
-    sleep: (ms) => new Promise((resolve) => { setTimeout(resolve, Math.min(ms, 2 ** 31 - 1)); }), random: Math.random,
+    timer: (ms) => new Promise((resolve) => { setTimeout(resolve, Math.min(ms, 2 ** 31 - 1)); }), random: Math.random,
     attempts: 5, baseMs: 100, factor: 2, capMs: 20_000, jitter: 'full', concurrency: 6, maxWaitMs: 60_000,
     retryStatuses: [429, 500, 502, 503, 504, 529] };
   for (const [name, value] of Object.entries(options)) {
@@ -180,8 +193,22 @@ export function backoff({ baseMs, factor, capMs, jitter, random }, tries) {
   return jitter === 'none' ? most : jitter === 'equal' ? most / 2 + random() * most / 2 : random() * most;
 }
 
-// A function as `fetch`. Options: rate, attempts, baseMs, factor, capMs, jitter, retryStatuses, concurrency, maxWaitMs (an
-// answer that asks for a longer wait is the last one), and for tests fetch, now, wall, sleep, random.
+// Resolves after `ms`, unless the signal fails it first.
+function pause(timer, ms, signal) {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted)
+      return reject(signal.reason);
+    const abort = () => reject(signal.reason);
+    signal?.addEventListener('abort', abort, { once: true });
+    timer(ms).then(() => {
+      signal?.removeEventListener('abort', abort);
+      resolve();
+    });
+  });
+}
+
+// A function as `fetch`. Options: rate, attempts, baseMs, factor, capMs, jitter, retryStatuses, concurrency, maxWaitMs (no
+// wait is longer), and for tests fetch, now, wall, timer, random.
 export function pacingFetch(options = {}) {
   const made = settings(options);
   const origins = new Map();
@@ -209,16 +236,18 @@ export function pacingFetch(options = {}) {
         error = caught;
       }
       origin.end(response);
-      const asked = response ? retryAfter(response.headers, made.wall()) : null;
-      const last = tries >= made.attempts || !again || signal?.aborted || (asked ?? 0) > made.maxWaitMs ||
+      const after = response ? retryAfter(response.headers, made.wall()) : null;
+      const used = response ? statedLimits(response.headers, made.wall()).filter((limit) => limit.remaining < 1) : [];
+      const asked = Math.max(after ?? 0, ...used.map((limit) => limit.resetMs));
+      const last = tries >= made.attempts || !again || signal?.aborted || asked > made.maxWaitMs ||
         (response && !made.retryStatuses.includes(response.status));
       if (last && response)
         return response;
       if (last)
         throw error;
       await response?.body?.cancel?.();
-      if (asked === null)
-        await made.sleep(backoff(made, tries));
+      if (after === null)
+        await pause(made.timer, Math.min(backoff(made, tries), made.maxWaitMs), signal);
     }
   };
 }

@@ -14,7 +14,8 @@ class Clock {
 
   now = () => this.ms;
   wall = () => 1_700_000_000_000 + this.ms;
-  sleep = (ms) => new Promise((resolve) => { this.timers.push({ at: this.ms + ms, resolve }); });
+  // Resolves when this clock has advanced by so much.
+  advanced = (ms) => new Promise((resolve) => { this.timers.push({ at: this.ms + ms, resolve }); });
 
   async run(work) {
     let ended = false;
@@ -41,7 +42,7 @@ function counting(clock, limit, windowMs, fields) {
   let index = -1;
   let count = 0;
   const fetch = async () => {
-    await clock.sleep(LATENCY_MS / 2);
+    await clock.advanced(LATENCY_MS / 2);
     const now = Math.floor(clock.ms / windowMs);
     if (now !== index)
       [index, count] = [now, 0];
@@ -53,7 +54,7 @@ function counting(clock, limit, windowMs, fields) {
     const headers = fields(limit - count, resetMs, clock);
     if (status === 429)
       headers['Retry-After'] = String(Math.ceil(resetMs / 1000));
-    await clock.sleep(LATENCY_MS / 2);
+    await clock.advanced(LATENCY_MS / 2);
     return new Response(null, { status, headers });
   };
   return { fetch, seen };
@@ -71,7 +72,7 @@ function seeded(seed) {
 }
 
 const paced = (clock, server, options = {}) =>
-  pacingFetch({ fetch: server.fetch, now: clock.now, wall: clock.wall, sleep: clock.sleep, random: seeded(7), ...options });
+  pacingFetch({ fetch: server.fetch, now: clock.now, wall: clock.wall, timer: clock.advanced, random: seeded(7), ...options });
 
 const many = (fetch, count, init) => Promise.all(Array.from({ length: count }, (_, i) => fetch(`https://api.test/${i}`, init)));
 
@@ -122,7 +123,7 @@ for (const [name, fields] of Object.entries(DIALECTS)) {
     const clock = new Clock();
     let asked = 0;
     const fetch = async () => {
-      await clock.sleep(1);
+      await clock.advanced(1);
       const status = statuses[Math.min(asked++, statuses.length - 1)];
       if (status === 0)
         throw new TypeError('network');
@@ -149,6 +150,55 @@ for (const [name, fields] of Object.entries(DIALECTS)) {
   assert.ok(answer.status === 429 && clock.ms < 100);
 }
 
+{ // so is one that has nothing left, and states a far reset
+  const clock = new Clock();
+  const headers = { 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': '2000000' };
+  let asked = 0;
+  const fetch = paced(clock, { fetch: async () => { asked++; return new Response(null, { status: 429, headers }); } });
+  assert.equal((await clock.run(fetch('https://a.test/'))).status, 429);
+  const others = await clock.run(Promise.allSettled([fetch('https://a.test/'), fetch('https://a.test/')]));
+  assert.deepEqual(others.map((other) => other.reason.name), ['TimeoutError', 'TimeoutError']);
+  assert.match(others[0].reason.message, /in 2000000 s/);
+  assert.ok(asked === 1 && clock.ms === 0, `${asked} ${clock.ms}`);
+}
+
+{ // a wait of maxWaitMs is begun, with all that is added to it, and a longer one is not
+  for (const [headers, waits] of [[{ 'Retry-After': '60' }, true], [{ 'Retry-After': '61' }, false],
+    [{ 'RateLimit-Remaining': '0', 'RateLimit-Reset': '60' }, true], [{ 'RateLimit-Remaining': '0', 'RateLimit-Reset': '61' }, false],
+    [{ 'RateLimit-Remaining': '1', 'RateLimit-Reset': '60' }, true]]) {
+    const clock = new Clock();
+    const answers = [new Response(null, { status: 429, headers }), new Response(null)];
+    const fetch = paced(clock, { fetch: async () => answers.shift() ?? new Response(null) });
+    const [first, second] = await clock.run(Promise.allSettled([fetch('https://a.test/'), fetch('https://a.test/')]));
+    assert.equal(first.value.status, waits ? 200 : 429, JSON.stringify(headers));
+    assert.equal(second.reason?.name, waits ? undefined : 'TimeoutError', JSON.stringify(headers));
+    assert.ok(clock.ms <= 60_000, `${clock.ms}`);
+  }
+}
+
+{ // a backoff is no longer than that, and a rate of one's own waits no longer
+  const clock = new Clock();
+  const failing = async () => new Response(null, { status: 503 });
+  await clock.run(paced(clock, { fetch: failing }, { attempts: 2, jitter: 'none', baseMs: 5000, maxWaitMs: 1000 })('https://a.test/'));
+  assert.equal(clock.ms, 1000);
+  const fetch = paced(clock, { fetch: async () => new Response(null) }, { rate: '1/h' });
+  await clock.run(fetch('https://a.test/'));
+  await assert.rejects(clock.run(fetch('https://a.test/')), { name: 'TimeoutError' });
+  assert.equal(clock.ms, 1000);
+}
+
+{ // a signal ends a backoff at once, and keeps nothing of it
+  const clock = new Clock();
+  const under = new AbortController();
+  let asked = 0;
+  const fetch = async () => { asked++; return new Response(null, { status: 503 }); };
+  const options = { jitter: 'none', baseMs: 5000 };
+  const work = paced(clock, { fetch }, options)('https://a.test/', { signal: under.signal });
+  clock.advanced(100).then(() => under.abort());
+  await assert.rejects(clock.run(work), { name: 'AbortError' });
+  assert.ok(asked === 1 && clock.ms === 100, `${asked} ${clock.ms}`);
+}
+
 { // a signal ends one that waits
   const clock = new Clock();
   const server = counting(clock, 1e9, 10_000, () => ({}));
@@ -169,6 +219,9 @@ for (const [name, fields] of Object.entries(DIALECTS)) {
   const clock = new Clock();
   const fetch = async () => new Response(null);
   await clock.run(many(paced(clock, { fetch }), 20, { signal }));
+  let failures = 3;
+  const failing = async () => new Response(null, { status: failures-- > 0 ? 503 : 200 });
+  assert.equal((await clock.run(paced(clock, { fetch: failing })('https://a.test/', { signal }))).status, 200);
   assert.equal(listeners, 0);
 }
 
@@ -179,7 +232,7 @@ for (const [name, fields] of Object.entries(DIALECTS)) {
   const fetch = async () => {
     const number = asked++;
     const [left, reset] = states[Math.min(number, 2)];
-    await clock.sleep(number === 2 ? 100 : 10);
+    await clock.advanced(number === 2 ? 100 : 10);
     return new Response(null, { headers: { 'X-RateLimit-Remaining': String(left), 'X-RateLimit-Reset': String(reset) } });
   };
   await clock.run(many(paced(clock, { fetch }), 12));
