@@ -116,19 +116,21 @@ static long head_scan(struct weir_http1_parser *parser, char *data, size_t size,
     return 0;
 }
 
+/* Compares eight bytes with lower-case ones. */
+static bool eight_equal(const char *name, const char *lower)
+{
+    uint64_t word, wanted;
+    memcpy(&word, name, sizeof word);
+    memcpy(&wanted, lower, sizeof wanted);
+    return (word | UINT64_C(0x2020202020202020)) == wanted;
+}
+
 /* Compares with a lower-case name of the same size, of letters, digits and "-:/": without controls,
  * which a head has not, only a letter becomes one of these by the bit of lower case. */
 static bool name_equals(const char *name, const char *lower, size_t size)
 {
-    const uint64_t lower_case = UINT64_C(0x2020202020202020);
-    uint64_t words[4];
-    if (size >= 8 && size <= 16) {
-        memcpy(&words[0], name, 8);
-        memcpy(&words[1], lower, 8);
-        memcpy(&words[2], name + (size - 8), 8);
-        memcpy(&words[3], lower + (size - 8), 8);
-        return (words[0] | lower_case) == words[1] && (words[2] | lower_case) == words[3];
-    }
+    if (size >= 8 && size <= 16) /* the first eight and the last eight, which may overlap */
+        return eight_equal(name, lower) && eight_equal(&name[size - 8], &lower[size - 8]);
     size_t i = 0;
     while (i < size && (name[i] | 0x20) == lower[i])
         i++;
