@@ -242,11 +242,13 @@ struct weir_lane;
 
 /* Gives the calling thread a lane, one of weir_options.threads; one at a time for each thread.
  * Errors: WEIR_ERR_BUSY (this thread has one), WEIR_ERR_FULL (all lanes are kept, or could not be
- * opened), WEIR_ERR_UNSUPPORTED (in a child; the kernel has no membarrier, or a filter of system
- * calls forbids it: check without a lane). */
+ * opened), WEIR_ERR_MEMORY (also where the process has no more keys of thread-specific data, of
+ * which each struct weir with lanes takes one), WEIR_ERR_UNSUPPORTED (in a child; the kernel has no
+ * membarrier, or a filter of system calls forbids it: check without a lane). */
 int weir_lane_keep(struct weir_lane **lane, struct weir *weir) __attribute__((warn_unused_result));
 
-/* Gives it back; by the thread that opened it, and before weir_close. NULL is ignored. */
+/* Gives it back; by the thread that keeps it, and before weir_close. A thread that ends gives its
+ * lane back by itself. NULL is ignored. */
 void weir_lane_give(struct weir_lane *lane);
 
 /* Whether some limit of the present rules gives back by outcome (`refund_on`), so that requests are
@@ -356,7 +358,7 @@ weir_check_full(struct weir *weir, const struct weir_call *call, struct weir_ans
  * misses of the processor's caches, which are most of what a check of many keys costs, overlap.
  * errors[i] is what weir_check_full would have returned for calls[i]; of those that are not 0,
  * answers[i] is not written. Returns how many were decided. Errors: WEIR_ERR_UNSUPPORTED (in a
- * child). */
+ * child), WEIR_ERR_RANGE (more than INT_MAX). */
 __attribute__((warn_unused_result)) static inline int
 weir_check_many(struct weir *weir, const struct weir_call *calls,
                 struct weir_answer_summary *answers, int *errors, size_t count)

@@ -248,6 +248,8 @@ void weir_engine_slots_close(struct weir_engine_slots *lanes)
             continue;
         unbuild(&lanes->lanes[i]);
     }
+    if (lanes->keeper != 0)
+        pthread_key_delete(lanes->of_thread);
     weir_edge_close(lanes->edge);
     weir_rules_unref(lanes->on.rules);
     weir_standing_close(lanes->on.lists);
@@ -404,6 +406,33 @@ static bool may_be_free(struct weir_engine_slots *lanes)
     return false;
 }
 
+/* The thread that keeps it ends. */
+static void give_at_end(void *lane)
+{
+    weir_engine_slots_give(lane);
+}
+
+/* What is kept ends with its thread: see give_at_end. */
+static int make_key(struct weir_engine_slots *lanes)
+{
+    pthread_mutex_lock(&lanes->opening);
+    if (lanes->keeper == 0 && pthread_key_create(&lanes->of_thread, give_at_end) == 0)
+        lanes->keeper = getpid();
+    bool made = lanes->keeper != 0;
+    pthread_mutex_unlock(&lanes->opening);
+    return made ? 0 : WEIR_ERR_MEMORY;
+}
+
+static int find_lane_to_keep(struct weir_engine_slots *lanes, struct weir_lane **lane)
+{
+    while (!(*lane = enter_shared(lanes))) {
+        if (!may_be_free(lanes))
+            return WEIR_ERR_FULL;
+        sched_yield();
+    }
+    return 0;
+}
+
 int weir_engine_slots_keep(struct weir_engine_slots *lanes, struct weir_lane **lane)
 {
     *lane = NULL;
@@ -411,10 +440,15 @@ int weir_engine_slots_keep(struct weir_engine_slots *lanes, struct weir_lane **l
         return WEIR_ERR_BUSY;
     if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) < 0)
         return WEIR_ERR_UNSUPPORTED;
-    while (!(*lane = enter_shared(lanes))) {
-        if (!may_be_free(lanes))
-            return WEIR_ERR_FULL;
-        sched_yield();
+    int err = make_key(lanes);
+    if (err == 0)
+        err = find_lane_to_keep(lanes, lane);
+    if (err < 0)
+        return err;
+    if (pthread_setspecific(lanes->of_thread, *lane) != 0) {
+        weir_engine_slots_leave(*lane);
+        *lane = NULL;
+        return WEIR_ERR_MEMORY;
     }
     atomic_store_explicit(&(*lane)->owner, this_thread(), memory_order_relaxed);
     atomic_fetch_add_explicit(&lanes->kept, 1, memory_order_relaxed);
@@ -433,10 +467,13 @@ static void disown(struct weir_lane *lane)
 
 void weir_engine_slots_give(struct weir_lane *lane)
 {
+    if (lane->of->keeper != getpid()) /* a child, in which no thread leaves what it was in */
+        return;
     while (is_own(lane) && !take_kept(lane))
         sched_yield();
     if (!is_own(lane)) /* there was no room for it in another state */
         return;
+    (void)pthread_setspecific(lane->of->of_thread, NULL);
     disown(lane);
     weir_engine_slots_leave(lane);
 }

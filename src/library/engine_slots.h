@@ -16,7 +16,8 @@
  * instruction; every other thread that wants that lane (another thread that finds no other, new
  * rules) pays for both: it takes the lane's state away, lets the kernel order the owner's memory
  * accesses (membarrier), and waits until the owner is out. This is Dekker's mutual exclusion with
- * the fence on one side, as in biased locks and liburcu ("sys_membarrier", 2015).
+ * the fence on one side, as in biased locks and liburcu ("sys_membarrier", 2015). A thread that
+ * ends gives its lane back, by the destructor of a thread-specific value.
  *
  *   owner:  busy = 1; [compiler only]; state == KEPT ? in : (busy = 0, try again)
  *   other:  KEPT -> TAKEN; membarrier; wait for busy == 0; in
@@ -29,6 +30,7 @@
 #define WEIR_LIBRARY_ENGINE_SLOTS_H
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "engine/engine.h"
 #include "feature/use/edge.h"
@@ -71,9 +73,11 @@ struct weir_lanes_state {
 
 struct weir_engine_slots {
     struct weir_lane lanes[WEIR_LANES_MAX];
-    uint32_t count;        /* as many as the machine has processors, or the program says */
-    _Atomic uint32_t kept; /* of them */
-    bool own_leases;       /* leases end with the process */
+    uint32_t count;          /* as many as the machine has processors, or the program says */
+    _Atomic uint32_t kept;   /* of them */
+    pthread_key_t of_thread; /* the lane that a thread keeps, which its end gives back */
+    pid_t keeper;            /* the process that made this key, under `opening`; 0: there is none */
+    bool own_leases;         /* leases end with the process */
     bool standing_may_fail;
     pthread_mutex_t opening;
     struct weir_lanes_state on; /* under `opening`: what a new lane starts with, as the next one */
@@ -116,7 +120,7 @@ void weir_engine_slots_leave(struct weir_lane *lane);
 /* Gives a lane to the calling thread: see weir_lane_keep. */
 int weir_engine_slots_keep(struct weir_engine_slots *lanes, struct weir_lane **lane)
     __attribute__((warn_unused_result));
-/* By the same thread. */
+/* By the same thread; at its end by itself. */
 void weir_engine_slots_give(struct weir_lane *lane);
 
 /* Gives new rules, and their lists, which it owns from now on, to every lane, one after the other.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls of the library: several at once, lanes that threads keep, and structs of programs that were
  * built with other headers. */
+#include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -135,6 +136,48 @@ TEST_WITH(place_setup, place_teardown, "a thread keeps one lane of as many as th
     weir_lane_give(lane);
     weir_lane_give(NULL);
     weir_close(weir);
+}
+
+static void *keep_and_end(void *context)
+{
+    struct weir_lane *lane;
+    struct weir_answer_summary answer;
+    int err = weir_lane_keep(&lane, context);
+    if (err == 0)
+        err = weir_check(context, NULL, 0, 1, &answer);
+    return (void *)(intptr_t)err;
+}
+
+/* A new thread may be at the place of one that ended: it is another one nevertheless. */
+TEST_WITH(place_setup, place_teardown, "a thread that ends gives its lane back")
+{
+    struct place *place = *state;
+    struct weir_lane *lane;
+    struct weir *weir = open_rules(place, 2);
+    for (int i = 0; i < 5; i++) {
+        pthread_t thread;
+        void *err;
+        assert_int_equal(pthread_create(&thread, NULL, keep_and_end, weir), 0);
+        assert_int_equal(pthread_join(thread, &err), 0);
+        assert_int_equal((intptr_t)err, 0);
+    }
+    assert_int_equal(weir_lane_keep(&lane, weir), 0);
+    weir_lane_give(lane);
+    weir_lane_give(lane); /* nobody's any more */
+    weir_close(weir);
+}
+
+/* A key is the process's: no struct weir keeps one beyond its close. */
+TEST_WITH(place_setup, place_teardown, "keys of threads are given back")
+{
+    struct place *place = *state;
+    for (int i = 0; i < PTHREAD_KEYS_MAX + 10; i++) {
+        struct weir_lane *lane;
+        struct weir *weir = open_rules(place, 1);
+        assert_int_equal(weir_lane_keep(&lane, weir), 0);
+        weir_lane_give(lane);
+        weir_close(weir);
+    }
 }
 
 TEST_WITH(place_setup, place_teardown, "a child of the process gets no lane")
