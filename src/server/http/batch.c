@@ -10,14 +10,22 @@
 #include "server/http/request.h"
 #include "server/net/pieces.h"
 
+/* An answer, what is before it, and the end of the array. */
+#define ANSWER_ROOM (WEIR_CHECK_ANSWER_MAX + 2)
+
+/* The first buffer has room for a short batch; with the others all answers of the longest one have
+ * room, and little of it is left over. */
+#define ANSWERS_BYTES (1u << 20)
+
 enum batch_phase { BATCH_READ, BATCH_LOOKED, BATCH_QUEUE, BATCH_DECIDED };
 
 /* In slot->buffer; slot->count checks are read. */
 struct batch {
     struct weir_decision *decisions[WEIR_CHECK_JSON_BATCH_MAX]; /* first: see struct weir_slot */
     struct weir_check_cursor cursor;
-    struct weir_buffer *body;   /* the copy of it; NULL: all of it is read */
-    struct weir_buffer *answer; /* as far as it is made; NULL: nothing is */
+    struct weir_buffer *body;                   /* the copy of it; NULL: all of it is read */
+    struct weir_buffer *answers, *last_answers; /* as far as they are made; NULL: none are */
+    size_t answers_size;
     enum batch_phase phase;
     uint32_t queued, answered; /* of the decisions */
     uint32_t held;             /* of them, as weir_worker_hold counts */
@@ -42,6 +50,15 @@ static void batch_unhold(struct weir_slot *slot)
     batch->held = 0;
 }
 
+static void answers_give(struct weir_buffers *buffers, struct weir_buffer *first)
+{
+    while (first) {
+        struct weir_buffer *next = first->next;
+        weir_buffer_give(buffers, first);
+        first = next;
+    }
+}
+
 /* Gives back all but the decisions. */
 static void batch_drop(struct weir_slot *slot)
 {
@@ -49,8 +66,8 @@ static void batch_drop(struct weir_slot *slot)
     struct batch *batch = batch_of(slot);
     batch_unhold(slot);
     weir_buffer_give(buffers, batch->body);
-    weir_buffer_give(buffers, batch->answer);
-    batch->body = batch->answer = NULL;
+    answers_give(buffers, batch->answers);
+    batch->body = batch->answers = batch->last_answers = NULL;
 }
 
 static void batch_give(struct weir_slot *slot)
@@ -65,54 +82,77 @@ static void batch_give(struct weir_slot *slot)
 
 /* --- Answers ---------------------------------------------------------------------------------- */
 
-/* Appends up to `most` of the answers to the array, in a buffer of its own. False: no memory. */
+/* The buffer for the next answer. NULL: no memory. */
+static struct weir_buffer *answers_room(struct weir_buffers *buffers, struct batch *batch)
+{
+    struct weir_buffer *last = batch->last_answers;
+    if (last && last->size - last->used >= ANSWER_ROOM)
+        return last;
+    struct weir_buffer *next = weir_buffer_take(buffers, last ? ANSWERS_BYTES : ANSWER_ROOM);
+    if (!next)
+        return NULL;
+    if (last)
+        last->next = next;
+    else
+        batch->answers = next;
+    batch->last_answers = next;
+    return next;
+}
+
+/* Appends up to `most` of the answers to the array. False: no memory. */
 static bool batch_answer(struct weir_http *http, struct weir_slot *slot, uint32_t most)
 {
     struct weir_buffers *buffers = &http->worker->buffers;
     struct batch *batch = batch_of(slot);
     uint32_t end = batch->answered + smaller(most, slot->count - batch->answered);
-    if (!batch->answer)
-        batch->answer = weir_buffer_take(buffers, WEIR_CHECK_ANSWER_MAX);
-    for (; batch->answer && batch->answered < end; batch->answered++) {
-        struct weir_buffer *body =
-            weir_buffer_reserve(buffers, batch->answer, WEIR_CHECK_ANSWER_MAX + 2);
+    for (; batch->answered < end; batch->answered++) {
+        struct weir_buffer *body = answers_room(buffers, batch);
         if (!body)
             return false;
-        batch->answer = body;
+        size_t before = body->used;
         body->data[body->used++] = batch->answered ? ',' : '[';
         weir_engine_answer(batch->decisions[batch->answered], &http->answer, http->lease);
         body->used += weir_check_answer_write(&http->answer, http->denial, body->data + body->used);
+        batch->answers_size += body->used - before;
     }
-    return batch->answer;
+    return true;
 }
 
-/* The whole array; the caller gives it back. NULL: no memory. */
-static struct weir_buffer *batch_body(struct weir_http *http, struct weir_slot *slot)
+/* The whole array, of *size bytes; the caller gives it back. NULL: no memory. */
+static struct weir_buffer *batch_take_answers(struct weir_http *http, struct weir_slot *slot,
+                                              size_t *size)
 {
     struct batch *batch = batch_of(slot);
-    if (!batch_answer(http, slot, slot->count))
+    if (!batch_answer(http, slot, slot->count) ||
+        (!slot->count && !answers_room(&http->worker->buffers, batch)))
         return NULL;
-    struct weir_buffer *body = batch->answer;
-    batch->answer = NULL;
+    struct weir_buffer *answers = batch->answers, *last = batch->last_answers;
+    batch->answers = batch->last_answers = NULL;
     if (!slot->count)
-        body->data[body->used++] = '[';
-    body->data[body->used++] = ']';
-    return body;
+        last->data[last->used++] = '[';
+    last->data[last->used++] = ']';
+    *size = batch->answers_size + (slot->count ? 1 : 2);
+    return answers;
 }
 
 static void batch_write(struct weir_slot *slot, struct weir_output *output)
 {
     struct weir_http *http = weir_connection_workspace(slot->connection);
-    struct weir_buffer *body = batch_body(http, slot);
+    size_t size = 0;
+    struct weir_buffer *answers = batch_take_answers(http, slot, &size);
     batch_give(slot);
-    if (!body) {
+    if (!answers) {
         weir_connection_close(slot->connection);
         return;
     }
     weir_http_begin(http, output, WEIR_HTTP_200, slot->detail, slot->flags);
-    weir_http_end(output, "application/json", body->used);
-    weir_connection_send(slot->connection, output, body->data, body->used);
-    weir_buffer_give(&http->worker->buffers, body);
+    weir_http_end(output, "application/json", size);
+    while (answers) {
+        struct weir_buffer *next = answers->next;
+        weir_connection_send(slot->connection, output, answers->data, answers->used);
+        weir_buffer_give(&http->worker->buffers, answers);
+        answers = next;
+    }
 }
 
 static void batch_write_refusal(struct weir_slot *slot, struct weir_output *output)
@@ -355,7 +395,8 @@ static struct weir_slot *batch_open(struct weir_http_call *call, struct weir_che
     struct batch *batch = batch_of(slot);
     batch->cursor = *cursor;
     batch->body = body;
-    batch->answer = NULL;
+    batch->answers = batch->last_answers = NULL;
+    batch->answers_size = 0;
     batch->phase = BATCH_READ;
     batch->queued = batch->answered = batch->held = 0;
     batch->error = 0;

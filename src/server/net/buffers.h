@@ -19,8 +19,8 @@
 #include "server/daemon/limits.h"
 
 #define WEIR_BUFFER_SIZE_MIN 4096
-/* 4 KiB << 14 = 64 MiB: an answer to a batch is at most 1,000 times 34 KiB, and more only where
- * `reject` words 1,000 denials at length. */
+/* 4 KiB << 14 = 64 MiB: a page of the admin listener has to be in one piece. Answers to a batch are
+ * in several (http/batch.c). */
 #define WEIR_BUFFER_CLASSES 15
 
 struct weir_buffer {

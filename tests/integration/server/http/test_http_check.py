@@ -152,6 +152,19 @@ def test_a_batch_of_a_thousand_is_answered_and_one_more_is_refused(weir):
         assert client.post("/v1/check", []).json == []
 
 
+def test_a_batch_of_long_denials_is_answered_whole(tmp_path):
+    text = "\x01" * 4000  # each byte of which has six in JSON
+    limits = [{"name": f"n{i}", "key": ["client.ip"], "rate": "1/hour",
+               "reject": {"body": text, "content_type": "text/plain"}} for i in range(32)]
+    with Weir(tmp_path, rules_of(*limits)) as weir, weir.client() as client:
+        asked = [{"ip": f"192.0.2.{i % 10}"} for i in range(1000)]
+        reply = client.post("/v1/check", asked)
+        assert reply.status == 200 and len(reply.body) > 24 * 1000 * 990
+        assert [answer["allowed"] for answer in reply.json] == [True] * 10 + [False] * 990
+        assert all(answer["reject"]["body"] == text for answer in reply.json[10:])
+        assert client.check(**asked[0]).status == 429
+
+
 def test_an_error_anywhere_in_a_batch_charges_nothing(weir):
     good = {"path": "/b", "ip": "198.51.100.3", "cost": 5}
     with weir.client() as client:
