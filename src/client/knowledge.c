@@ -166,6 +166,13 @@ void weir_knowledge_close(struct weir_knowledge *knowledge)
     free(knowledge);
 }
 
+/* Until when a record says what a new one would not: that requests wait. */
+static uint64_t last_ns(const struct weir_host *host)
+{
+    uint64_t last = host->used_ns > host->own_ns ? host->used_ns : host->own_ns;
+    return last > host->paused_ns ? last : host->paused_ns;
+}
+
 struct weir_host *weir_knowledge_lock(struct weir_knowledge *knowledge, const char *name,
                                       uint64_t now_ns)
 {
@@ -182,7 +189,7 @@ struct weir_host *weir_knowledge_lock(struct weir_knowledge *knowledge, const ch
             return host;
         }
         if (map->hashes[oldest] != 0 &&
-            (map->hashes[i] == 0 || host->used_ns < map->hosts[oldest].used_ns))
+            (map->hashes[i] == 0 || last_ns(host) < last_ns(&map->hosts[oldest])))
             oldest = i;
     }
     map->hosts[oldest] = (struct weir_host){.used_ns = now_ns};

@@ -11,7 +11,9 @@
  * begins anew.
  *
  * The file is created with mode 0600. It holds the origins of URLs, and scopes only as 64-bit
- * hashes. A new host takes the record that was not used for longest.
+ * hashes. A new host takes the record that was not used for longest; one whose pause or own rate
+ * (pace/own.h) still makes requests wait counts as used until then. So where more hosts than there
+ * are records have such a rate within one of its periods, some of them get a full burst again.
  *
  * Bounds: 256 hosts, about 660 KiB. Threads: locked inside, between lock and unlock.
  */

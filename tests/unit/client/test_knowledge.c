@@ -62,6 +62,29 @@ TEST("the host that was not used for longest makes room")
     weir_knowledge_close(knowledge);
 }
 
+/* Else a rate of one's own could be sent again in full. */
+TEST("a host that makes requests wait stays while others have room")
+{
+    struct weir_knowledge *knowledge = open_good(NULL);
+    char name[32];
+
+    for (uint64_t i = 0; i < WEIR_KNOWLEDGE_HOSTS + 2; i++) {
+        snprintf(name, sizeof name, "https://%d:443", (int)i);
+        struct weir_host *host = weir_knowledge_lock(knowledge, name, S + i);
+        (void)weir_host_send(host, S + i);
+        host->own_ns = i == 0 ? 9 * S : S + i;
+        host->paused_ns = i == 1 ? 9 * S : 0;
+        weir_knowledge_unlock(knowledge);
+    }
+    assert_int_equal(weir_knowledge_lock(knowledge, "https://0:443", 2 * S)->own_ns, 9 * S);
+    weir_knowledge_unlock(knowledge);
+    assert_int_equal(weir_knowledge_lock(knowledge, "https://1:443", 2 * S)->paused_ns, 9 * S);
+    weir_knowledge_unlock(knowledge);
+    assert_int_equal(weir_knowledge_lock(knowledge, "https://2:443", 2 * S)->sent, 0);
+    weir_knowledge_unlock(knowledge);
+    weir_knowledge_close(knowledge);
+}
+
 TEST("a scope is kept as a hash")
 {
     char name[WEIR_HOST_NAME_MAX], other[WEIR_HOST_NAME_MAX];
