@@ -163,7 +163,7 @@ TEST_WITH(place_setup, place_teardown, "a thread that ends gives its lane back")
     }
     assert_int_equal(weir_lane_keep(&lane, weir), 0);
     weir_lane_give(lane);
-    weir_lane_give(lane); /* nobody's any more */
+    weir_lane_give(lane); /* which this thread does not keep any more */
     weir_close(weir);
 }
 
