@@ -25,6 +25,7 @@ static void job_done(struct weir_job *job)
     struct weir_file_call *call = call_of(job);
     struct weir_slot *slot = call->slot;
     weir_daemon_want(call->daemon, 0);
+    call->reading = false;
     if (!slot) {
         call->release(call);
         return;
@@ -61,21 +62,38 @@ static void slot_write(struct weir_slot *slot, struct weir_output *output)
 }
 
 /* Its connection goes: before the job is done, which releases it then, or after. */
+void weir_file_call_leave(struct weir_file_call *call)
+{
+    call->slot = NULL;
+    if (!call->reading)
+        call->release(call);
+}
+
 static void slot_drop(struct weir_slot *slot)
 {
-    struct weir_file_call *call = slot->owner;
-    call->slot = NULL;
-    if (slot->waiting == 0)
-        call->release(call);
+    weir_file_call_leave(slot->owner);
+}
+
+bool weir_file_call_has_room(const struct weir_daemon *daemon)
+{
+    return daemon->background && weir_background_has_room(daemon->background);
 }
 
 bool weir_file_call_may_start(struct weir_http_call *http)
 {
-    const struct weir_daemon *daemon = http->http->server;
-    if (daemon->background && !weir_background_busy(daemon->background))
+    if (weir_file_call_has_room(http->http->server))
         return true;
-    weir_http_problem(http, WEIR_HTTP_503, "Retry-After: 1\r\n", "files are being read; try again");
+    weir_http_problem(http, WEIR_HTTP_503, "Retry-After: 1\r\n", WEIR_FILE_CALL_FULL);
     return false;
+}
+
+void weir_file_call_read(struct weir_file_call *call)
+{
+    call->job =
+        (struct weir_job){.what = call->what, .run = job_run, .done = job_done, .drop = job_drop};
+    call->reading = true;
+    call->slot->waiting++;
+    weir_background_queue(call->daemon->background, &call->job);
 }
 
 void weir_file_call_start(struct weir_http_call *http, struct weir_file_call *call)
@@ -85,14 +103,11 @@ void weir_file_call_start(struct weir_http_call *http, struct weir_file_call *ca
         call->release(call);
         return;
     }
-    call->job =
-        (struct weir_job){.what = call->what, .run = job_run, .done = job_done, .drop = job_drop};
     call->daemon = http->http->server;
     call->slot = slot;
     slot->owner = call;
     slot->detail = http->route;
     slot->write = slot_write;
     slot->drop = slot_drop;
-    slot->waiting++;
-    weir_background_start(call->daemon->background, &call->job);
+    weir_file_call_read(call);
 }

@@ -21,7 +21,10 @@ struct weir_background {
     bool looped;
 
     struct weir_job *started; /* the opener's: NULL once it is done */
-    uv_async_t finished;      /* on the loop, when `looped` */
+    struct weir_job *queue;   /* the opener's, as the next two */
+    struct weir_job **queue_end;
+    unsigned queued;
+    uv_async_t finished; /* on the loop, when `looped` */
 };
 
 static void *thread_main(void *context)
@@ -72,6 +75,7 @@ int weir_background_open(struct weir_background **out)
         free(background);
         return WEIR_ERR_MEMORY;
     }
+    background->queue_end = &background->queue;
     *out = background;
     return 0;
 }
@@ -95,11 +99,51 @@ void weir_background_start(struct weir_background *background, struct weir_job *
     pthread_mutex_unlock(&background->lock);
 }
 
+bool weir_background_has_room(const struct weir_background *background)
+{
+    return background->queued < WEIR_BACKGROUND_QUEUE_MAX;
+}
+
+static struct weir_job *take_queued(struct weir_background *background)
+{
+    struct weir_job *job = background->queue;
+    if (!job)
+        return NULL;
+    background->queue = job->next;
+    if (!job->next)
+        background->queue_end = &background->queue;
+    background->queued--;
+    return job;
+}
+
+static void start_queued(struct weir_background *background)
+{
+    struct weir_job *job = background->started ? NULL : take_queued(background);
+    if (job)
+        weir_background_start(background, job);
+}
+
+void weir_background_queue(struct weir_background *background, struct weir_job *job)
+{
+    job->next = NULL;
+    *background->queue_end = job;
+    background->queue_end = &job->next;
+    background->queued++;
+    start_queued(background);
+}
+
 static void finish(struct weir_background *background)
 {
     struct weir_job *job = background->started;
     background->started = NULL;
     job->done(job);
+    start_queued(background);
+}
+
+static void drop(struct weir_job *job)
+{
+    if (job && job->drop)
+        job->drop(job);
 }
 
 void weir_background_wait(struct weir_background *background)
@@ -162,8 +206,9 @@ bool weir_background_close(struct weir_background *background, unsigned patience
     pthread_join(background->thread, NULL);
     pthread_cond_destroy(&background->changed);
     pthread_mutex_destroy(&background->lock);
-    if (background->started && background->started->drop)
-        background->started->drop(background->started);
+    drop(background->started);
+    while (background->queue)
+        drop(take_queued(background));
     uv_handle_t *handle = (uv_handle_t *)&background->finished;
     if (looped && !uv_is_closing(handle))
         uv_close(handle, on_closed);

@@ -9,9 +9,8 @@
 
 #include "feature/standing/server/daemon.h"
 #include "feature/standing/server/service.h"
-#include "server/daemon/background.h"
+#include "server/admin/file_call.h"
 #include "server/daemon/daemon.h"
-#include "server/daemon/work.h"
 #include "server/explain/caller.h"
 #include "server/explain/limits.h"
 #include "server/http/reply.h"
@@ -22,15 +21,12 @@
 
 /* One explanation, from its call to its reply. */
 struct ask {
-    struct weir_job job; /* first; the steps of penalties */
-    struct weir_daemon *daemon;
-    struct weir_slot *slot; /* NULL: its connection is gone */
+    struct weir_file_call call; /* first; reads the steps of penalties */
     struct weir_explained *explained;
     struct weir_decision *peek; /* the slot's */
     struct weir_decision *candidates[WEIR_CHECKS_MAX];
     uint32_t candidate_count;
     bool matched;    /* what is waited for next is a candidate, or the thread */
-    bool running;    /* the thread has it */
     json_t *answer;  /* except `penalties` */
     char *penalties; /* what the thread has printed */
     int error;       /* which `reason` explains; 0: none */
@@ -41,8 +37,9 @@ struct ask {
     char text[WEIR_EXPLAIN_BODY_MAX];
 };
 
-static void ask_free(struct ask *ask)
+static void ask_free(struct weir_file_call *call)
 {
+    struct ask *ask = (struct ask *)(void *)call;
     weir_explained_close(ask->explained);
     json_decref(ask->answer);
     free(ask->penalties);
@@ -147,42 +144,22 @@ static void write_answer(struct ask *ask)
 /* --- Steps of penalties, on the background thread ----------------------------------------------
  */
 
-static void steps_run(struct weir_job *job)
+static void steps_read(struct weir_file_call *call)
 {
-    struct ask *ask = (struct ask *)(void *)job;
+    struct ask *ask = (struct ask *)(void *)call;
     ask->penalties = printed(ask->explained, weir_explain_strikes, NULL, 0);
-}
-
-static void steps_done(struct weir_job *job)
-{
-    struct ask *ask = (struct ask *)(void *)job;
-    weir_daemon_want(ask->daemon, 0);
-    ask->running = false;
-    if (!ask->slot) {
-        ask_free(ask);
-        return;
-    }
     if (!ask->penalties)
         ask->error = WEIR_ERR_MEMORY;
-    ask->slot->waiting--;
-    weir_worker_mark(ask->slot->connection->worker, ask->slot->connection);
-}
-
-/* At a stop: all connections are closed. */
-static void steps_abandon(struct weir_job *job)
-{
-    ask_free((struct ask *)(void *)job);
 }
 
 /* Returns whether the thread was given something to do. */
 static bool steps_start(struct ask *ask)
 {
-    struct weir_daemon *daemon = ask->daemon;
     if (!weir_explained_has_strikes(ask->explained))
         return false;
-    if (!daemon->background || weir_background_busy(daemon->background)) {
+    if (!weir_file_call_has_room(ask->call.daemon)) {
         ask->error = WEIR_ERR_STORE;
-        snprintf(ask->reason.text, sizeof ask->reason.text, "files are being read; try again");
+        snprintf(ask->reason.text, sizeof ask->reason.text, WEIR_FILE_CALL_FULL);
         return false;
     }
     /* The engine may be closed while the thread reads. */
@@ -190,10 +167,7 @@ static bool steps_start(struct ask *ask)
     ask->shown = *ask->peek;
     ask->shown.checks = ask->checks;
     ask->explained->decision = &ask->shown;
-    ask->job = (struct weir_job){.run = steps_run, .done = steps_done, .drop = steps_abandon};
-    ask->running = true;
-    ask->slot->waiting++;
-    weir_background_start(daemon->background, &ask->job);
+    weir_file_call_read(&ask->call);
     return true;
 }
 
@@ -202,7 +176,7 @@ static bool steps_start(struct ask *ask)
 
 static void ask_candidates(struct ask *ask, int count)
 {
-    struct weir_worker *worker = ask->slot->connection->worker;
+    struct weir_worker *worker = ask->call.slot->connection->worker;
     struct weir_explained *explained = ask->explained;
     struct weir_decision *decision;
     for (int i = 0; i < count && (decision = weir_worker_take(worker)); i++) {
@@ -213,17 +187,17 @@ static void ask_candidates(struct ask *ask, int count)
         decision->op = WEIR_OP_PEEK;
         explained->candidates[i] = decision;
         ask->candidates[ask->candidate_count++] = decision;
-        weir_slot_wait(ask->slot, decision);
+        weir_slot_wait(ask->call.slot, decision);
     }
 }
 
 /* Errors: those of the match; WEIR_ERR_STORE where the peek says nothing. */
 static int match(struct ask *ask)
 {
-    struct weir_worker *worker = ask->slot->connection->worker;
-    const struct weir_standing_service *standing = weir_daemon_standing(ask->daemon);
+    struct weir_worker *worker = ask->call.slot->connection->worker;
+    const struct weir_standing_service *standing = weir_daemon_standing(ask->call.daemon);
     const struct weir_explained_with with = {
-        .secret = weir_table_secret(ask->daemon->table),
+        .secret = weir_table_secret(ask->call.daemon->table),
         .map = standing ? standing->map : NULL,
         .directory = weir_engine_directory(worker->engine),
         .now_ns = weir_worker_time(worker),
@@ -274,14 +248,11 @@ static void give_back(struct ask *ask, struct weir_worker *worker,
     ask->candidate_count = 0;
 }
 
-/* Its connection goes: before the thread is done, which frees it then, or after. */
 static void ask_drop(struct weir_slot *slot)
 {
     struct ask *ask = slot->owner;
     give_back(ask, slot->connection->worker, weir_worker_cancel);
-    ask->slot = NULL;
-    if (!ask->running)
-        ask_free(ask);
+    weir_file_call_leave(&ask->call);
 }
 
 /* --- Reply -------------------------------------------------------------------------------------
@@ -318,7 +289,7 @@ static void ask_write(struct weir_slot *slot, struct weir_output *output)
         send_answer(ask, slot, output);
     give_back(ask, worker, weir_worker_give);
     weir_worker_give(worker, ask->peek);
-    ask_free(ask);
+    ask_free(&ask->call);
 }
 
 /* --- Request -----------------------------------------------------------------------------------
@@ -366,7 +337,8 @@ static int ask_begin(struct ask *ask, struct weir_http_call *call, struct weir_r
         return error;
     }
     ask->peek = peek;
-    ask->slot = weir_http_wait(call, peek, ask_write); /* NULL: it has given the decision back */
+    ask->call.slot =
+        weir_http_wait(call, peek, ask_write); /* NULL: it has given the decision back */
     return 0;
 }
 
@@ -384,17 +356,20 @@ static void explain_handle(struct weir_http_call *call)
         weir_http_problem(call, WEIR_HTTP_503, NULL, weir_error_text(WEIR_ERR_MEMORY));
         return;
     }
-    ask->daemon = call->http->server;
+    ask->call = (struct weir_file_call){.daemon = call->http->server,
+                                        .what = "the steps of penalties, for an explanation",
+                                        .read = steps_read,
+                                        .release = ask_free};
     int error = ask_begin(ask, call, &reason);
     if (error < 0)
         weir_http_refuse(call, error, &reason);
-    if (!ask->slot) {
-        ask_free(ask);
+    if (!ask->call.slot) {
+        ask_free(&ask->call);
         return;
     }
-    ask->slot->owner = ask;
-    ask->slot->again = ask_again;
-    ask->slot->drop = ask_drop;
+    ask->call.slot->owner = ask;
+    ask->call.slot->again = ask_again;
+    ask->call.slot->drop = ask_drop;
 }
 
 const struct weir_http_route weir_explain_routes[] = {

@@ -145,6 +145,59 @@ TEST("jobs run beside the loop one after the other")
     job_free(&second);
 }
 
+TEST("jobs that are queued run in their order, after those that are started")
+{
+    struct weir_background *background;
+    struct test_job jobs[4]; /* the first starts the last, before those that are queued */
+    uv_loop_t loop;
+    assert_int_equal(uv_loop_init(&loop), 0);
+    assert_int_equal(weir_background_open(&background), 0);
+    assert_int_equal(weir_background_join_loop(background, &loop), 0);
+    for (unsigned i = 0; i < 4; i++)
+        job_make(&jobs[i], background);
+    jobs[0].next = &jobs[3];
+    for (unsigned i = 0; i < 3; i++)
+        weir_background_queue(background, &jobs[i].job);
+    const unsigned order[] = {0, 3, 1, 2};
+    for (unsigned i = 0; i < 4; i++) {
+        for (unsigned later = i; later < 4; later++)
+            assert_int_equal(jobs[order[later]].ran, 0);
+        job_release(&jobs[order[i]]);
+        while (jobs[order[i]].done == 0)
+            uv_run(&loop, UV_RUN_ONCE);
+    }
+    assert_false(weir_background_busy(background));
+    assert_true(weir_background_close(background, LONG_MS));
+    loop_close(&loop);
+    for (unsigned i = 0; i < 4; i++)
+        job_free(&jobs[i]);
+}
+
+TEST("jobs that are queued are dropped at a close, and have a bound")
+{
+    static struct test_job jobs[WEIR_BACKGROUND_QUEUE_MAX + 1];
+    struct weir_background *background;
+    char byte;
+    assert_int_equal(weir_background_open(&background), 0);
+    for (unsigned i = 0; i <= WEIR_BACKGROUND_QUEUE_MAX; i++) {
+        job_make(&jobs[i], background);
+        assert_true(weir_background_has_room(background));
+        weir_background_queue(background, &jobs[i].job);
+    }
+    assert_false(weir_background_has_room(background));
+    assert_int_equal(read(jobs[0].begun[0], &byte, 1), 1);
+    job_release(&jobs[0]);
+    assert_true(weir_background_close(background, LONG_MS));
+    for (unsigned i = 0; i <= WEIR_BACKGROUND_QUEUE_MAX; i++) {
+        assert_int_equal(jobs[i].ran, i == 0);
+        assert_int_equal(jobs[i].done, 0);
+        assert_int_equal(jobs[i].dropped, 1);
+        if (i > 0)
+            job_release(&jobs[i]);
+        job_free(&jobs[i]);
+    }
+}
+
 TEST("a loop may be closed before")
 {
     struct weir_background *background;
