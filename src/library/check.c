@@ -86,8 +86,8 @@ static void put_value(const struct weir *weir, const struct weir_attribute_map *
     if (source.attribute == WEIR_ATTR_CLIENT_IP && call->client)
         return;
     if (source.state == WEIR_NAME_UNKNOWN)
-        weir_request_unknown(request, weir->attributes.names[handle],
-                             strlen(weir->attributes.names[handle]));
+        weir_request_unknown(request, weir_bytes_of(weir->attributes.names[handle]),
+                             WEIR_TRUST_CONFIGURATION);
     if (of_request)
         source.flags |= WEIR_NAME_OF_REQUEST;
     weir_request_put(request, source, (struct weir_bytes){value->data, value->size},

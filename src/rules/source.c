@@ -230,7 +230,7 @@ void weir_request_put_name(struct weir_request *request, struct weir_bytes name,
     struct weir_attribute_source source = weir_rules_source(request->rules, name.data, name.size);
     bool good = request->error == 0;
     if (source.state == WEIR_NAME_UNKNOWN)
-        weir_request_unknown(request, name.data, name.size);
+        weir_request_unknown(request, name, trust);
     else
         weir_request_put(request, source, value, trust);
     if (good && request->error != 0)
@@ -244,13 +244,15 @@ void weir_request_put_field(struct weir_request *request, struct weir_bytes name
     weir_request_put(request, source, value, trust);
 }
 
-void weir_request_unknown(struct weir_request *request, const char *name, size_t size)
+void weir_request_unknown(struct weir_request *request, struct weir_bytes name,
+                          enum weir_trust trust)
 {
-    rules_unknown_name(request->rules, name, size);
+    if (trust != WEIR_TRUST_RECORDED)
+        rules_unknown_name(request->rules, name.data, name.size);
     if (!request->program || !request->rules->strict_attributes || request->error != 0)
         return;
     request->error = WEIR_ERR_SYNTAX;
-    request->wrong = (struct weir_bytes){name, size};
+    request->wrong = name;
     request->why = ": unknown attribute; it is neither built in nor in `attributes` of the rules";
 }
 

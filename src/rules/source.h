@@ -37,7 +37,7 @@ enum weir_trust {
     WEIR_TRUST_CLIENT,        /* the client, or a sender that is not trusted */
     WEIR_TRUST_PROXY,         /* a sender that the listener trusts: a proxy, an application */
     WEIR_TRUST_CONFIGURATION, /* the operator, or the program that links libweir */
-    WEIR_TRUST_RECORDED,      /* a trace: it was true then */
+    WEIR_TRUST_RECORDED,      /* a trace, where it was true then; a request that is explained */
     WEIR_TRUST_CONNECTION,    /* weir itself, which has seen it: a certificate */
 };
 
@@ -123,15 +123,16 @@ static inline void weir_request_put(struct weir_request *request,
         weir_request_take(request, source, value, trust);
 }
 
-/* The same by text. A name that is neither built in nor declared is counted: see unknown_names.h.
- */
+/* The same by text. For a name that is neither built in nor declared, as weir_request_unknown. */
 void weir_request_put_name(struct weir_request *request, struct weir_bytes name,
                            struct weir_bytes value, enum weir_trust trust);
 void weir_request_put_field(struct weir_request *request, struct weir_bytes name,
                             struct weir_bytes value, enum weir_trust trust);
 
-/* A name of a request that is neither built in nor declared, from a door that keeps sources. */
-void weir_request_unknown(struct weir_request *request, const char *name, size_t size);
+/* A name of a request that is neither built in nor declared, from a door that keeps sources. What
+ * is WEIR_TRUST_RECORDED is not counted: nobody sends it now. */
+void weir_request_unknown(struct weir_request *request, struct weir_bytes name,
+                          enum weir_trust trust);
 
 /* The client's address, which goes before any `client.ip`. */
 void weir_request_put_client(struct weir_request *request, const struct weir_address *client);

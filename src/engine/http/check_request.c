@@ -14,7 +14,7 @@ static int put_attribute(struct weir_request *request, const struct weir_check_p
         weir_rules_source(request->rules, pair->name.data, pair->name.size);
     const char *field = weir_source_own_field(request->rules, source);
     if (source.state == WEIR_NAME_UNKNOWN) {
-        weir_request_unknown(request, pair->name.data, pair->name.size);
+        weir_request_unknown(request, pair->name, trust);
         return 0;
     }
     if (!field) {

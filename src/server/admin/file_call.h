@@ -35,7 +35,7 @@ struct weir_file_call {
     void (*release)(struct weir_file_call *call); /* frees it */
 };
 
-/* What callers are told where it has no room. */
+/* What callers read where it has no room. */
 #define WEIR_FILE_CALL_FULL "files are being read; try again"
 
 /* Whether a call may read now, or wait for it. */

@@ -293,8 +293,8 @@ static const struct weir_metric worker_rows[] = {
      WORKERS(tls_errors)},
     {"weir_turn_seconds", "histogram", NULL,
      "Time to decide and answer all that one turn of a worker's loop has read.", .put = put_turns},
-    {"weir_requests_decided_total", "counter", NULL,
-     "Decisions made, each over all limits of one request.", WORKERS(decisions)},
+    {"weir_requests_decided_total", "counter", NULL, "Requests decided, each by all its limits.",
+     WORKERS(decisions)},
     {.name = NULL},
 };
 

@@ -18,6 +18,14 @@ const uint32_t weir_turn_bounds_us[WEIR_TURN_BUCKETS] = {5, 10, 25, 50, 100, 250
 
 /* --- Decisions -------------------------------------------------------------------------------- */
 
+static void count_request(struct weir_worker_counters *counters, enum weir_listener_kind kind,
+                          const struct weir_decision *decision)
+{
+    weir_count(&counters->by_front[kind], 1);
+    if (decision->verdict == WEIR_DENIED)
+        weir_count(&counters->denied_by[weir_decision_cause(decision)], 1);
+}
+
 static void worker_on_decided(void *context, struct weir_decision *decision)
 {
     struct weir_worker_state *worker = context;
@@ -28,9 +36,8 @@ static void worker_on_decided(void *context, struct weir_decision *decision)
     struct weir_slot *slot = decision->owner;
     enum weir_listener_kind kind = slot->connection->listener->kind;
     worker->fronts |= (uint8_t)(1u << kind);
-    weir_count(&worker->base.counters.by_front[kind], 1);
-    if (decision->verdict == WEIR_DENIED)
-        weir_count(&worker->base.counters.denied_by[weir_decision_cause(decision)], 1);
+    if (decision->op == WEIR_OP_DECIDE)
+        count_request(&worker->base.counters, kind, decision);
     if (--slot->waiting == 0 && !(slot->again && slot->again(slot)))
         weir_worker_mark(&worker->base, slot->connection);
 }
@@ -54,7 +61,6 @@ static uint64_t worker_clock(void *context)
 /* Has the engine decide what is queued. */
 static void worker_decide(struct weir_worker_state *worker)
 {
-    weir_count(&worker->base.counters.decisions, worker->queued);
     worker->spent += worker->queued;
     worker->queued = 0;
     worker->run_wanted = false;
@@ -119,6 +125,7 @@ void weir_worker_give(struct weir_worker *base, struct weir_decision *decision)
 void weir_worker_queue(struct weir_worker *base, struct weir_decision *decision)
 {
     weir_worker_state_of(base)->queued++;
+    weir_count(&base->counters.decisions, decision->op == WEIR_OP_DECIDE);
     weir_engine_queue(base->engine, decision);
 }
 

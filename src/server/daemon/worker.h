@@ -48,6 +48,7 @@ extern const uint32_t weir_turn_bounds_us[WEIR_TURN_BUCKETS];
 struct weir_worker_counters {
     _Atomic uint64_t connections, accepted, refused, timeouts, protocol_errors, tls_errors;
     _Atomic uint64_t turns, turn_ns, turn_buckets[WEIR_TURN_BUCKETS + 1];
+    /* Requests, WEIR_OP_DECIDE: what looks, gives back or ends a lease is none. */
     _Atomic uint64_t decisions;                     /* queued in the engine */
     _Atomic uint64_t by_front[WEIR_LISTENER_KINDS]; /* decided, by the listener they came from */
     _Atomic uint64_t denied_by[WEIR_CAUSES];        /* of these, by the cause */

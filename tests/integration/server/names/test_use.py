@@ -428,6 +428,22 @@ def test_metrics_count_waits_fronts_and_the_log(tmp_path):
         assert metrics['weir_use_samples_total'] == 9
         assert metrics['weir_denied_key_total{limit="search",key="user=ann"}'] == 2
         assert not any("user=bob" in name for name in metrics)
+
+
+def test_what_only_looks_or_gives_back_is_no_request(tmp_path):
+    """A dry run, and the end of a lease that is none (which the engine calls a denial)."""
+    slots = {"name": "slots", "key": ["user"], "algorithm": "concurrency", "limit": 5, "match": {"path": "/slots"}}
+    with serve(tmp_path, use_rules(*LIMITS, slots)) as weir, weir.client() as client:
+        search(weir, "ann", 4)
+        lease = client.check(path="/slots", attributes={"user": "ann"}).json["lease"]
+        assert [client.post("/v1/release", {"lease": lease}).status for _ in range(2)] == [200, 404]
+        dry = {"method": "GET", "path": "/search/shoes", "attributes": {"user": "ann"}, "dry_run": True}
+        assert client.check(**dry).status == 429
+        metrics = weir.metrics()
+        assert metrics['weir_front_decisions_total{front="http"}'] == metrics["weir_requests_decided_total"] == 5
+        assert metrics['weir_requests_refused_total{cause="limit"}'] == 1
+        assert ask(weir, "/v1/limits")["requests"] == {
+            "decided": 5, "refused": {"limit": 1, "standing": 0, "unknown": 0, "challenge": 0, "store": 0, "unreadable": 0}}
         search(weir, "bob", 1, cost=4)  # never admitted
         assert weir.metrics()["weir_retry_never_total"] == 1
 
