@@ -10,24 +10,28 @@
 #include "rules/actions/reject.h"
 #include "rules/charge/cost.h"
 #include "rules/compiled.h"
+#include "rules/match/routes.h"
 
 #define COST_TEXT_MAX 24
 #define DENIED 429
 #define PROBLEM_TYPE "application/problem+json"
 #define JSON_TYPE "application/json"
 
-/* The texts within backticks of what a part of a match wants: "`GET`, `HEAD`". */
-static json_t *quoted(const char *wanted)
+/* All values of a part of a match: `wanted` has only as many as a line shows. */
+static json_t *values_of(const struct weir_rules *rules, const struct rules_part *part)
 {
     json_t *list = json_array();
-    const char *from = strchr(wanted, '`'), *to;
 
-    for (; list && from && (to = strchr(from + 1, '`')); from = strchr(to + 1, '`'))
-        json_array_append_new(list, json_stringn(from + 1, (size_t)(to - from - 1)));
+    for (uint32_t i = 0; i < part->count; i++) {
+        struct weir_bytes value = part->kind == RULES_PART_PATH
+                                      ? weir_rules_route_text(rules, part->atoms[i])
+                                      : part->values[i];
+        json_array_append_new(list, json_stringn(value.data, value.size));
+    }
     return list;
 }
 
-static void add_parts(json_t *one, const struct rules_rule *rule)
+static void add_parts(json_t *one, const struct weir_rules *rules, const struct rules_rule *rule)
 {
     json_t *conditions = json_array();
 
@@ -36,13 +40,13 @@ static void add_parts(json_t *one, const struct rules_rule *rule)
     for (uint32_t i = 0; i < rule->part_count; i++) {
         const struct rules_part *part = &rule->parts[i];
         if (!strcmp(part->name, "method") && part->kind == RULES_PART_VALUES)
-            json_object_set_new(one, "methods", quoted(part->wanted));
+            json_object_set_new(one, "methods", values_of(rules, part));
         else if (part->kind == RULES_PART_PATH)
-            json_object_set_new(one, "paths", quoted(part->wanted));
+            json_object_set_new(one, "paths", values_of(rules, part));
         else
             json_array_append_new(conditions,
                                   json_pack("{s:s, s:s}", "name", part->name, "wanted",
-                                            part->secret ? "a value of its own" : part->wanted));
+                                            part->secret ? "a secret value" : part->wanted));
     }
     json_object_set_new(one, "conditions", conditions);
 }
@@ -144,10 +148,14 @@ static json_t *limit_of(const struct weir_rules *rules, uint32_t index,
 
     for (uint32_t i = 0; i < info->key_count; i++)
         json_array_append_new(key, json_string(info->key[i]));
-    for (uint32_t i = 0; i < rule->unless_count; i++)
-        json_array_append_new(unless, json_string(weir_rules_name(rules, rule->unless[i])));
+    for (uint32_t i = 0; i < rule->unless_count; i++) {
+        struct weir_rule_info other;
+        weir_rules_info(rules, rule->unless[i], &other);
+        if (!other.shadow)
+            json_array_append_new(unless, json_string(other.name));
+    }
     json_object_set_new(one, "name", json_string(info->name));
-    add_parts(one, rule);
+    add_parts(one, rules, rule);
     json_object_set_new(one, "key", key);
     json_object_set_new(one, "algorithm", json_string(weir_algorithm_name(info->algorithm)));
     json_object_set_new(one, "unless", unless);

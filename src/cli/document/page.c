@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-#define TEXT_MAX 4096
+#define TEXT_MAX 4096 /* of a cell: some hundred paths */
+#define CUT " ..."
 
 struct page {
     FILE *out;
@@ -107,22 +108,31 @@ static void end_table(const struct page *page)
     fputs(page->html ? "</table>\n" : "\n", page->out);
 }
 
-/* Appends, cut at the end. */
+/* Appends; what finds no room, and all after it, becomes CUT. */
 static void add(char line[TEXT_MAX], const char *separator, const char *value)
 {
-    size_t used = strlen(line);
-    snprintf(line + used, TEXT_MAX - used, "%s%s", used > 0 ? separator : "", value);
+    size_t used = strlen(line), end = strlen(CUT);
+    bool is_cut = used >= end && !strcmp(line + used - end, CUT);
+
+    if (is_cut)
+        return;
+    if (used + strlen(separator) + strlen(value) + end >= TEXT_MAX)
+        memcpy(line + used, CUT, end + 1);
+    else
+        snprintf(line + used, TEXT_MAX - used, "%s%s", used > 0 ? separator : "", value);
 }
 
 /* Appends without the backticks of what is quoted. */
 static void add_plain(char line[TEXT_MAX], const char *value)
 {
-    size_t used = strlen(line);
+    char plain[TEXT_MAX];
+    size_t used = 0;
 
     for (; *value != '\0' && used < TEXT_MAX - 1; value++)
         if (*value != '`')
-            line[used++] = *value;
-    line[used] = '\0';
+            plain[used++] = *value;
+    plain[used] = '\0';
+    add(line, "", plain);
 }
 
 static const char *string_of(const json_t *object, const char *name)
@@ -281,9 +291,10 @@ static void write_denials(const struct page *page, const json_t *limits)
     char charged[TEXT_MAX] = "", line[TEXT_MAX];
 
     heading(page, 2, "When a limit is used up");
-    paragraph(page, "A request without room in all its limits is denied, with status 429 unless "
-                    "stated otherwise, Retry-After, and a body of problem details (RFC 9457, "
-                    "application/problem+json). It is charged to all limits, or to none.");
+    paragraph(page, "A request is denied if one of its limits has no room for it, with status 429 "
+                    "unless stated otherwise, Retry-After, and a body of problem details (RFC "
+                    "9457, application/problem+json). One that passes is charged to all its "
+                    "limits.");
     for (size_t i = 0; i < json_array_size(limits); i++) {
         const json_t *limit = json_array_get(limits, i);
         json_int_t status = json_integer_value(json_object_get(limit, "status"));

@@ -3,6 +3,7 @@
 #include "cli/document/phrases.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "server/text/durations.h"
@@ -38,6 +39,13 @@ static const char *calendar_of(uint64_t window_ns)
                                              : "a year";
 }
 
+/* Whether its room comes back evenly: a call may cost more than a window brings. */
+static bool refills(enum weir_algorithm algorithm)
+{
+    return algorithm == WEIR_TOKEN_BUCKET || algorithm == WEIR_GCRA ||
+           algorithm == WEIR_LEAKY_BUCKET || algorithm == WEIR_LEAKY_QUEUE;
+}
+
 const char *document_rate(char text[DOCUMENT_PHRASE_MAX], const struct weir_limit_spec *spec,
                           uint64_t cost)
 {
@@ -46,6 +54,13 @@ const char *document_rate(char text[DOCUMENT_PHRASE_MAX], const struct weir_limi
     const char *per = spec->algorithm == WEIR_QUOTA ? calendar_of(spec->window_ns)
                                                     : period_of(period, spec->window_ns);
 
+    if (calls == 0 && burst > 0 && spec->rate > 0 && refills(spec->algorithm)) {
+        char each[WEIR_DURATION_MAX];
+        double wait_ns = (double)spec->window_ns / (double)spec->rate * (double)cost;
+        snprintf(period, sizeof period, "in %s", weir_duration_ns(each, (uint64_t)wait_ns));
+        per = period;
+        calls = 1;
+    }
     switch (spec->algorithm) {
     case WEIR_CONCURRENCY:
         snprintf(text, DOCUMENT_PHRASE_MAX, "%" PRIu64 " at a time", calls);

@@ -133,6 +133,37 @@ def test_costs_and_plans_say_how_many_calls_each_gets(tmp_path):
     assert "X-RateLimit-Reset | when all are back: seconds since 1970 |" in page
 
 
+def test_a_call_that_costs_more_than_a_minute_brings_has_its_time(tmp_path):
+    path = tmp_path / "weir.yaml"
+    path.write_text(yaml.safe_dump({"version": 1, "limits": [
+        {"name": "api", "key": ["user"], "algorithm": "gcra", "rate": "10/min", "burst": 100, "cost": {"/export": 100, "default": 1}},
+        {"name": "log", "key": ["user"], "algorithm": "sliding_log", "rate": "10/min", "cost": 11}]}), encoding="utf-8")
+    api, log = (limit["rates"][""][0]["calls"] for limit in document(path)["limits"])
+    assert api == {"1": "10 a minute, up to 100 at once", "100": "1 in 10min, up to 1 at once"}
+    assert log == {"11": "0 a minute"}
+
+
+def test_every_path_is_there_and_neither_secrets_nor_what_is_in_shadow(tmp_path):
+    paths = [f"/things/of/kind/{i}/:id" for i in range(1000)]
+    path = tmp_path / "weir.yaml"
+    path.write_text(yaml.safe_dump({"version": 1, "limits": [
+        {"name": "hidden", "match": {"path": "/x"}, "key": [], "rate": "1/s", "shadow": True},
+        {"name": "many", "match": {"method": ["GET", "PUT"], "path": paths[:50]}, "key": [], "rate": "1/s"},
+        {"name": "most", "match": {"path": paths}, "key": [], "rate": "1/s"},
+        {"name": "rest", "match": {"header.authorization": "Bearer sesame"}, "unless": ["hidden", "many"], "key": [], "rate": "1/s"}]}),
+        encoding="utf-8")
+    many, most, rest = document(path)["limits"]
+    assert many["paths"] == paths[:50] and many["methods"] == ["GET", "PUT"] and most["paths"] == paths
+    assert rest["unless"] == ["many"]
+    assert len(document(path, "openapi")["paths"]) == 1000
+    page = document(path, "markdown")
+    assert "only where header.authorization is a secret value; unless counted by many |" in page
+    assert "hidden" not in page and "sesame" not in page
+    lines = {line.split(" | ")[1]: line for line in page.splitlines() if line.startswith("| ")}
+    assert all(f"{one}, " in f"{lines['many']}, ".replace(" |", ",") for one in paths[:50])
+    assert lines["most"].split(" | ")[0].endswith(" ...")  # JSON has all
+
+
 class Text(html.parser.HTMLParser):
     def __init__(self):
         super().__init__()
