@@ -8,11 +8,15 @@
 
 #define MS_NS UINT64_C(1000000)
 
+static const char others[] = "other";
+
 static struct weir_totals_row *row_of(struct weir_totals *totals, enum weir_totals_family family,
                                       const char *name, size_t size)
 {
     struct weir_totals_row *rows = totals->rows[family];
 
+    if (size == strlen(others) && !memcmp(name, others, size))
+        return &rows[WEIR_TOTALS_NAMES]; /* a limit may have this name: one series, not two */
     for (unsigned i = 0; size > 0 && size < WEIR_TOTALS_NAME_MAX && i < WEIR_TOTALS_NAMES; i++) {
         if (rows[i].name[0] == '\0')
             memcpy(rows[i].name, name, size);
@@ -45,8 +49,9 @@ void weir_totals_places(struct weir_totals *totals, const struct weir_heavy *bat
             continue;
         struct weir_totals_row *row =
             row_of(totals, WEIR_TOTALS_ROUTES, entry.text, entry.text_size);
-        row->count += entry.count;
+        row->count += entry.count - entry.error;
         row->denied += entry.use.denied;
+        totals->rows[WEIR_TOTALS_ROUTES][WEIR_TOTALS_NAMES].count += entry.error;
     }
 }
 
@@ -72,6 +77,6 @@ const char *weir_totals_name(const struct weir_totals *totals, enum weir_totals_
     const struct weir_totals_row *one = &totals->rows[family][row];
 
     if (row == WEIR_TOTALS_NAMES)
-        return one->count > 0 ? "other" : NULL;
+        return one->count > 0 ? others : NULL;
     return one->name[0] != '\0' ? one->name : NULL;
 }

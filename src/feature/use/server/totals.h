@@ -9,7 +9,8 @@
  * They are made of samples with weights (observer.h), in sketches with room for WEIR_USE_KEYS keys
  * and WEIR_USE_PLACES places: while a worker meets no more between two collections, their
  * expectation is exact, and while it decides no more than it samples they are. Beyond that, bursts
- * of keys that made room are missing, and counts of routes may be those of other routes.
+ * of keys that made room are missing, and requests of a place that made room count as the route
+ * "other", as allowed; those of a plan that made room may be among them.
  *
  * Memory: 34 KiB. Threads: one owner.
  */
