@@ -5,7 +5,8 @@ embed_pages.py module WASM OUTPUT                a JavaScript module whose defau
                                                  WebAssembly module in base64: the page fetches nothing
 embed_pages.py packed WASM OUTPUT                the same, gzipped: where a page does not need it at once
 embed_pages.py script FILE OUTPUT                a script without the lines that only comment, which browsers
-                                                 would fetch for nothing
+                                                 would fetch for nothing; the first line stays. It fails
+                                                 where such a line may be in a template literal
 embed_pages.py server HEADER OUTPUT [FILE...]    a C source with the files, for the admin listener: the
                                                  table weir_NAME_files, where HEADER is …/NAME.h
 """
@@ -33,8 +34,15 @@ def write_module(wasm, output, pack=bytes):
 def write_script(source, output):
     with open(source, encoding="utf-8") as file:
         lines = file.readlines()
+    kept, backticks = lines[:1], lines[0].count("`")
+    for number, line in enumerate(lines[1:], 2):
+        if not line.lstrip().startswith("//"):
+            kept.append(line)
+            backticks += line.count("`")
+        elif backticks % 2 == 1:  # within a template literal it is text and no comment
+            sys.exit(f"{source}:{number}: begins with // behind an odd number of backticks")
     with open(output, "w", encoding="utf-8") as out:
-        out.writelines(line for i, line in enumerate(lines) if i == 0 or not line.lstrip().startswith("//"))
+        out.writelines(kept)
 
 
 def c_bytes(data):

@@ -176,16 +176,16 @@ static bool has_any(const struct weir_rule_info *info, bool (*is)(const struct w
 }
 
 /* Prints the limits that a hint is about, and the hint: those with one that `is`, and none that
- * is `not` (may be NULL). */
+ * `is_no` holds for (may be NULL). */
 static void print_hint(const char *path, const struct weir_rules *rules,
                        bool (*is)(const struct weir_limit *),
-                       bool (*not )(const struct weir_limit *), const char *hint)
+                       bool (*is_no)(const struct weir_limit *), const char *hint)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < weir_rules_count(rules); i++) {
         struct weir_rule_info info;
         weir_rules_info(rules, i, &info);
-        if (!has_any(&info, is) || (not &&has_any(&info, not )))
+        if (!has_any(&info, is) || (is_no && has_any(&info, is_no)))
             continue;
         if (count == 0)
             printf("%s: hint: ", path);
