@@ -117,6 +117,27 @@ def test_promtool_finds_nothing_wrong_with_the_alerts():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def turns(instance, within):
+    """The histogram of 1,000 turns a minute, so many of them within 1 ms and all within 5 ms."""
+    return [{"series": f'weir_turn_seconds_bucket{{instance="{instance}",le="{le}"}}', "values": f"0+{count}x30"}
+            for le, count in (("0.000500", 0), ("0.001000", within), ("0.005000", 1000), ("+Inf", 1000))]
+
+
+@needs_prometheus
+def test_an_alert_fires_when_weir_adds_more_than_a_millisecond(tmp_path):
+    with Weir(tmp_path, rules(tmp_path)) as weir:
+        assert {f'weir_turn_seconds_bucket{{le="{le}"}}' for le in ("0.000500", "0.001000", "0.005000")} <= set(weir.metrics())
+    fires = {"exp_labels": {"severity": "warning", "instance": "slow"},
+             "exp_annotations": {"summary": "slow adds more than 1 ms to 1 in 100 requests"}}
+    (tmp_path / "test.yml").write_text(json.dumps({
+        "rule_files": [str(ALERTS)], "evaluation_interval": "1m",
+        "tests": [{"interval": "1m", "input_series": turns("slow", 989) + turns("fast", 991),
+                   "alert_rule_test": [{"eval_time": "25m", "alertname": "WeirSlow", "exp_alerts": [fires]}]}]}), encoding="utf-8")
+    done = subprocess.run([tool("promtool"), "test", "rules", str(tmp_path / "test.yml")], capture_output=True, text=True,
+                          timeout=SECONDS_MAX)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @needs_prometheus
 def test_prometheus_takes_every_query_on_real_metrics(tmp_path):
     with Weir(tmp_path, rules(tmp_path)) as weir:
