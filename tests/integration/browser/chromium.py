@@ -111,6 +111,16 @@ def set_screen(browser, width, height, dark=False, reduced_motion=False):
         {"name": "prefers-reduced-motion", "value": "reduce" if reduced_motion else "no-preference"}]})
 
 
+@contextlib.contextmanager
+def in_each_page(browser, script):
+    """Runs a script in each page, before those that the page has."""
+    added = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+    try:
+        yield
+    finally:
+        browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+
+
 def take_screenshot(browser, path):
     """The whole page, however long it is."""
     found = browser.execute_cdp_cmd("Page.captureScreenshot",

@@ -14,9 +14,10 @@ def fixture_browser(tmp_path_factory):
 
 @pytest.fixture(name="clean")
 def fixture_clean(browser):
-    """Each test asks nobody but its server, and leaves a clean console, in which Chromium reports
-    what a Content-Security-Policy has blocked."""
-    from browser.chromium import complaints, requested
+    """Each test begins with the same screen, asks nobody but its server, and leaves a clean console, in which Chromium
+    reports what a Content-Security-Policy has blocked."""
+    from browser.chromium import complaints, requested, set_screen
+    set_screen(browser, 1280, 900)
     complaints(browser)
     requested(browser)
     yield

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from browser.axe import axe_source, violations
-from browser.chromium import Page, needs_chromium, open_browser, set_screen
+from browser.chromium import Page, in_each_page, needs_chromium, open_browser, set_screen
 from browser.playground import StaticFiles, needs_playground
 from daemon.challenge import PATH, ChallengeWeir
 from daemon.waiting import wait_until
@@ -126,16 +126,14 @@ def test_the_playground(browser, axe, view):
 @pytest.mark.parametrize("language", ["en", "ar", "ja"])
 def test_the_challenge(tmp_path, browser, axe, language):
     browser.execute_cdp_cmd("Emulation.setUserAgentOverride", {"userAgent": "test", "acceptLanguage": language})
+    # A page whose puzzle is solved stays, so that what is looked at is the page that was asked for.
     with ChallengeWeir(tmp_path, difficulty=26, cookie="weir-test", secure=False,
-                       server={"trusted_proxies": ["127.0.0.1"]}) as weir:
-        # A page whose puzzle is solved stays, so that what is looked at is the page that was asked for.
-        stays = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument",
-                                        {"source": "HTMLFormElement.prototype.submit = () => {};"})
+                       server={"trusted_proxies": ["127.0.0.1"]}) as weir, \
+            in_each_page(browser, "HTMLFormElement.prototype.submit = () => {};"):
         pages = []
         for target in (PATH, f"{PATH}?to=evil", "/nowhere"):
             browser.get(f"http://{weir.challenge_address}{target}")
             assert browser.find_element("tag name", "html").get_attribute("lang") == language
             pages += found(browser, axe, target)
-        browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", stays)
         browser.get("about:blank")
     assert pages == [], "\n".join(pages)

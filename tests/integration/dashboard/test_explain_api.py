@@ -13,10 +13,11 @@ from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
 from model.program import weir_path
 
+# Windows of days: what is printed of their waits stays the same for an hour.
 LIMITS = [
-    {"name": "api", "key": ["user"], "algorithm": "gcra", "rate": "20/hour", "burst": 20,
-     "candidate": {"rate": "2/hour", "burst": 2}},
-    {"name": "login", "match": {"path": "/login"}, "key": ["client.ip"], "rate": "3/hour", "warn_at": "50%"},
+    {"name": "api", "key": ["user"], "algorithm": "gcra", "rate": "20/100d", "burst": 20,
+     "candidate": {"rate": "2/100d", "burst": 2}},
+    {"name": "login", "match": {"path": "/login"}, "key": ["client.ip"], "rate": "3/100d", "warn_at": "50%"},
     {"name": "tokens", "match": {"header.authorization": ["Bearer SECRET1-SECRET1"]}, "key": ["header.x-api-key"],
      "rate": ["5/min", "100/hour"]},
     {"name": "posts", "match": {"method": "POST"}, "key": ["header.authorization"], "rate": "7/hour"},

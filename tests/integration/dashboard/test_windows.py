@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from browser.chromium import needs_chromium
+from browser.chromium import in_each_page, needs_chromium
 from browser.dashboard import Dashboard, start, traffic
 from browser.relay import Relay
 from daemon.waiting import wait_until
@@ -120,15 +120,14 @@ def test_without_a_channel_each_window_listens(tmp_path, browser):
     with start(browser, tmp_path) as weir, Relay(weir.admin_address) as relay:
         browser.switch_to.new_window("window")
         handle = browser.current_window_handle
-        added = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WITHOUT_CHANNEL})
         try:
-            page = Dashboard(browser, None, relay.address).open()
-            assert page.run("return typeof BroadcastChannel") == "undefined"
-            page.see(lambda: page.text("live") == "live", "a snapshot")
-            traffic(weir)
-            page.see(lambda: len(page.rows("busy-limits")) == 3, "the limits")
+            with in_each_page(browser, WITHOUT_CHANNEL):
+                page = Dashboard(browser, None, relay.address).open()
+                assert page.run("return typeof BroadcastChannel") == "undefined"
+                page.see(lambda: page.text("live") == "live", "a snapshot")
+                traffic(weir)
+                page.see(lambda: len(page.rows("busy-limits")) == 3, "the limits")
         finally:
-            browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
             browser.switch_to.window(handle)
             browser.close()
             browser.switch_to.window(browser.window_handles[0])

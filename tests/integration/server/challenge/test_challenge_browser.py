@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from browser.chromium import complaints, needs_chromium, open_browser, set_screen, take_screenshot
+from browser.chromium import complaints, in_each_page, needs_chromium, open_browser, set_screen, take_screenshot
 from daemon.challenge import PATH, ChallengeWeir
 from daemon.proxies import Application, Handler
 from daemon.waiting import SECONDS_MAX
@@ -173,8 +173,7 @@ def test_what_stops_a_check_is_said_in_the_readers_language(hard, browser):
             ("slow", "window.Worker = function () {"
                      " setTimeout(() => this.onmessage({data: {tried: 2 ** 28}}));"
                      " this.postMessage = () => {}; }")):
-        added = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
-        browser.get(f"http://{hard.address}{PATH}?to=/")
-        wait_text(browser, "status", lambda text: text == TEXTS["fr"][name])
-        assert browser.find_element("id", "work").is_displayed() == (name == "slow")
-        browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+        with in_each_page(browser, script):
+            browser.get(f"http://{hard.address}{PATH}?to=/")
+            wait_text(browser, "status", lambda text: text == TEXTS["fr"][name])
+            assert browser.find_element("id", "work").is_displayed() == (name == "slow")
