@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Certificates for tests: an authority, and what it signs, recreated in a folder of the test's.
+/* Certificates for tests: a new authority, and what it signs, in a folder of the test.
  * Keys are P-256, which are made in a moment. Whatever fails ends the program. */
 #ifndef WEIR_TESTS_TLS_CERTIFICATES_H
 #define WEIR_TESTS_TLS_CERTIFICATES_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes signed JSON Web Tokens for tests: a key of each algorithm, recreated, and a signature under
- * any header and claims. */
+/* Makes signed JSON Web Tokens for tests: a new key of each algorithm, and a signature under any
+ * header and claims. */
 #ifndef TOKEN_MAKER_H
 #define TOKEN_MAKER_H
 

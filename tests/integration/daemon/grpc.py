@@ -20,11 +20,12 @@ AUTH = "envoy.service.auth.v3"
 QUOTA = "envoy.service.rate_limit_quota.v3"
 
 
-def _load():
-    """A pool of its own: the well-known types in the default one are other files."""
+def messages(folder):
+    """The messages of a folder's .proto files: a function from a full name to a class. They have a pool of their own, as
+    the well-known types in the default one are other files."""
     with tempfile.NamedTemporaryFile() as file:
-        names = sorted(path.name for path in PROTOS.glob("*.proto"))
-        subprocess.run(["protoc-c", f"--descriptor_set_out={file.name}", f"-I{PROTOS}", *names],
+        names = sorted(path.name for path in folder.glob("*.proto"))
+        subprocess.run(["protoc-c", f"--descriptor_set_out={file.name}", f"-I{folder}", *names],
                        check=True, timeout=60)
         files = descriptor_pb2.FileDescriptorSet.FromString(Path(file.name).read_bytes())
     pool, waiting = descriptor_pool.DescriptorPool(), list(files.file)
@@ -34,17 +35,11 @@ def _load():
             waiting.append(one)
         else:
             pool.Add(one)
-    return pool
+    factory = message_factory.MessageFactory(pool)
+    return lambda name: factory.GetPrototype(pool.FindMessageTypeByName(name))
 
 
-POOL = _load()
-_FACTORY = message_factory.MessageFactory(POOL)
-
-
-def message(name):
-    """The class of a message, by its full name."""
-    return _FACTORY.GetPrototype(POOL.FindMessageTypeByName(name))
-
+message = messages(PROTOS)
 
 RateLimitRequest = message(f"{RATE_LIMIT}.RateLimitRequest")
 RateLimitResponse = message(f"{RATE_LIMIT}.RateLimitResponse")

@@ -2,41 +2,21 @@
 """A control plane of Envoy's rate limit service for a test: xDS, state of the world, over gRPC."""
 
 import queue
-import subprocess
-import tempfile
 from concurrent import futures
 from pathlib import Path
 
 import grpc
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+from daemon.grpc import messages
 from daemon.waiting import wait_until
 
 TYPE = "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig"
 METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
-HERE = Path(__file__).parent
 UNITS = {"second": 1, "minute": 2, "hour": 3, "day": 4, "month": 5, "year": 6, "week": 7}
 
 
-def _load():
-    with tempfile.NamedTemporaryFile() as file:
-        subprocess.run(["protoc-c", f"--descriptor_set_out={file.name}", f"-I{HERE}", "xds.proto"],
-                       check=True, timeout=60)
-        files = descriptor_pb2.FileDescriptorSet.FromString(Path(file.name).read_bytes())
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(files.file[0])
-    return pool
-
-
-POOL = _load()
-_FACTORY = message_factory.MessageFactory(POOL)
-
-
-def message(name):
-    return _FACTORY.GetPrototype(POOL.FindMessageTypeByName(f"xds.{name}"))
-
-
-Request, Response, Config = (message(name) for name in ("DiscoveryRequest", "DiscoveryResponse", "RateLimitConfig"))
+message = messages(Path(__file__).parent)
+Request, Response, Config = (message(f"xds.{name}") for name in ("DiscoveryRequest", "DiscoveryResponse", "RateLimitConfig"))
 
 
 def fill_value(out, value):

@@ -219,7 +219,7 @@ def test_overrides_are_its_callers_whatever_its_plan(tmp_path, redis):
         assert weir.remaining("alices", cost=0) == 98  # used stays used
         put(redis, "alices", user="alice", **{"limit.api": "9/30d"})
         weir.write_rules(rules(redis.url, month, life="1h"))
-        assert "event=reloaded" in weir.reload()  # the rules are others: recreated for them
+        assert "event=reloaded" in weir.reload()  # overrides get limits of the new rules
         assert weir.limit("daves", cost=0) == 7
         weir.forget("alices")
         wait_until(lambda: weir.remaining("alices", cost=0) == 7)

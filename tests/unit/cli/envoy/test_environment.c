@@ -331,8 +331,6 @@ TEST("wrong values are refused")
     }
 }
 
-/* Every variable of the original, with a value that is not its default. What it changes shows in
- * the rules file, or it is named. */
 TEST("a control plane as Envoy Gateway names it")
 {
     struct result result = READ(
@@ -387,6 +385,8 @@ TEST("a control plane as Envoy Gateway names it")
     result_free(&result);
 }
 
+/* Every variable of the original, with a value that is not its default. What it changes shows in
+ * the rules file, or it is named. */
 TEST("no variable is skipped")
 {
     static const char *const base[] = {
