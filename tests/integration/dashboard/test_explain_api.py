@@ -3,15 +3,15 @@
 
 import json
 import re
-import subprocess
 
 import pytest
 
 from daemon.http import request_bytes
+from daemon.nodes import shared_rules
 from daemon.redis_server import RedisServer
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
-from model.program import weir_path
+from model.program import run_weir
 
 # Windows of days: what is printed of their waits stays the same for an hour.
 LIMITS = [
@@ -62,9 +62,9 @@ def text_of(answer):
 
 def printed(weir, request):
     """What the command prints, with the state of the server; it shows what the file has, where the page may not."""
-    done = subprocess.run([weir_path(), "explain", "-c", weir.config, "--state", weir.folder / "state", "--json",
-                           json.dumps(request)], capture_output=True, text=True, timeout=60, check=True,
-                          env={"LANG": "C.UTF-8"})
+    done = run_weir("explain", "-c", weir.config, "--state", weir.folder / "state", "--json", json.dumps(request),
+                    env={"LANG": "C.UTF-8", "LC_ALL": ""})
+    assert done.returncode == 0, done.stderr
     return done.stdout.replace("wanted `Bearer SECRET1-SECRET1`", "wanted (hidden)")
 
 
@@ -188,7 +188,7 @@ def test_of_many_limits_those_that_apply_are_told_of(tmp_path):
 def test_states_in_redis_are_looked_at(tmp_path):
     (tmp_path / "weir").mkdir()
     with RedisServer(tmp_path / "redis") as redis, \
-            Weir(tmp_path / "weir", rules_of(*LIMITS, store={"redis": {"url": redis.url}, "nodes": 1})) as weir:
+            Weir(tmp_path / "weir", shared_rules(redis.url, *LIMITS, nodes=1)) as weir:
         request = {"path": "/login", "ip": "192.0.2.7", "attributes": {"user": "ann"}}
         weir.wait_event("store_up")
         with weir.client() as client:
