@@ -109,8 +109,8 @@ function load(list, pattern) {
 // What a closed tap holds back; null: it is open.
 let shut = null;
 
-// Closes the tap: what comes after now does not, while time continues and the bucket drains. Opened
-// again, what is still to come then comes.
+// Closes the tap: requests after now are held back, while time continues and the bucket drains. Opened
+// again, those that are still to come then come.
 function turn_tap() {
   const list = lanes.list();
   const kept = shut ? [...list, ...shut.filter(([at]) => at > state.now)] : list.slice(0, state.count);

@@ -47,7 +47,7 @@ function bucket_facts(pen, x, y, big, of, lines) {
   lines.forEach((line, i) => pen.text(x, y + 52 + 20 * i, line));
 }
 
-// What did not fit, all of it counted; a moment after it, it is seen to run over the rim.
+// Counts all that did not fit; the last of it is shown for a moment as it runs over the rim.
 function overflow(pen, view, x, y, rim) {
   const { denied } = view.lanes.judge(view.lane, view.lane, view.count);
   pen.text(x, y, `${denied} overflowed`, { colour: denied > 0n ? "bad" : "muted", bold: denied > 0n });

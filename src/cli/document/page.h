@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model as a page: Markdown, or an HTML file of its own. What comes from the rules is escaped
+/* The model as a page: Markdown, or a whole HTML file. What comes from the rules is escaped
  * for either.
  *
  * Threads: the main thread.

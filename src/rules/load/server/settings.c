@@ -93,7 +93,7 @@ static const struct rules_keyword server_keywords[] = {
     [HTTP] = {LISTENER("http", http), .feature = "http", .otherwise = "127.0.0.1:8080",
               .doc = "a listener", .why = "a first start is reachable from this machine only"},
     [REDIS] = {LISTENER("redis", redis_listener), .feature = "redis", .otherwise = "off",
-               .doc = "a listener", .why = "nothing listens that nobody has asked for"},
+               .doc = "a listener", .why = "a listener opens only where the file names it"},
     [GRPC] = {LISTENER("grpc", grpc), .feature = "grpc", .otherwise = "off", .doc = "a listener",
               .why = "the same"},
     [ADMIN] = {LISTENER("admin", admin), .feature = "admin", .otherwise = "127.0.0.1:9090",
