@@ -428,6 +428,14 @@ def test_metrics_count_waits_fronts_and_the_log(tmp_path):
         assert metrics['weir_use_samples_total'] == 9
         assert metrics['weir_denied_key_total{limit="search",key="user=ann"}'] == 2
         assert not any("user=bob" in name for name in metrics)
+        search(weir, "bob", 1, cost=4)  # never admitted
+        assert weir.metrics()["weir_retry_never_total"] == 1
+
+        def used():
+            search(weir, "ann")
+            return weir.metrics().get('weir_limit_used_percent{limit="search"}') == 100
+
+        wait_until(used)
 
 
 def test_what_only_looks_or_gives_back_is_no_request(tmp_path):
@@ -444,14 +452,6 @@ def test_what_only_looks_or_gives_back_is_no_request(tmp_path):
         assert metrics['weir_requests_refused_total{cause="limit"}'] == 1
         assert ask(weir, "/v1/limits")["requests"] == {
             "decided": 5, "refused": {"limit": 1, "standing": 0, "unknown": 0, "challenge": 0, "store": 0, "unreadable": 0}}
-        search(weir, "bob", 1, cost=4)  # never admitted
-        assert weir.metrics()["weir_retry_never_total"] == 1
-
-        def used():
-            search(weir, "ann")
-            return weir.metrics().get('weir_limit_used_percent{limit="search"}') == 100
-
-        wait_until(used)
 
 
 def test_routes_bursts_and_waits_have_bounded_series(tmp_path):
