@@ -88,6 +88,7 @@ int main(int argc, char **argv)
 {
     static const char rules[] =
         "version: 1\n"
+        "headers: [draft, x-delta]\n" /* whatever the default is: rows stay comparable */
         "attributes: [k]\n"
         "limits:\n"
         "  - { name: one, match: { path: /one }, key: [k], rate: 100000000/s, algorithm: gcra }\n"

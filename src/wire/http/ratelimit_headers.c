@@ -274,21 +274,31 @@ static const struct weir_answer_limit *tightest(const struct weir_answer *answer
     return best;
 }
 
-#define SINGLE_WRITE(out, prefix, report, reset)                                                   \
-    single_write(out, "\r\n" prefix, sizeof(prefix) + 1, report, reset)
+#define PREFIX_STEP 16 /* the room of a prefix: one copy of a fixed size */
 
-/* <prefix>Limit, -Remaining and -Reset. `line` is the prefix with a line end before it. */
-static char *single_write(char *out, const char *line, size_t size,
-                          const struct weir_report *report, uint64_t reset)
+/* A prefix with a line end before it, zeros behind it, and its size without them. */
+struct prefix {
+    char line[PREFIX_STEP];
+    uint8_t size;
+};
+
+/* There is room for all of PREFIX_STEP, since a name and a number follow. */
+static char *prefix_write(char *out, const struct prefix *prefix)
 {
-    memcpy(out, line + 2, size - 2);
-    out = WEIR_LITERAL_WRITE(out + size - 2, "Limit: ");
+    memcpy(out, prefix->line, PREFIX_STEP);
+    return out + prefix->size;
+}
+
+/* <prefix>Limit, -Remaining and -Reset. */
+static char *single_write(char *out, const struct prefix *prefix, const struct weir_report *report,
+                          uint64_t reset)
+{
+    memcpy(out, prefix->line + 2, PREFIX_STEP - 2);
+    out = WEIR_LITERAL_WRITE(out + prefix->size - 2, "Limit: ");
     out = integer_write(out, report->limit);
-    memcpy(out, line, size);
-    out = WEIR_LITERAL_WRITE(out + size, "Remaining: ");
+    out = WEIR_LITERAL_WRITE(prefix_write(out, prefix), "Remaining: ");
     out = integer_write(out, report->remaining);
-    memcpy(out, line, size);
-    out = WEIR_LITERAL_WRITE(out + size, "Reset: ");
+    out = WEIR_LITERAL_WRITE(prefix_write(out, prefix), "Reset: ");
     out = integer_write(out, reset);
     return WEIR_LITERAL_WRITE(out, "\r\n");
 }
@@ -309,14 +319,15 @@ static char *singles_write(char *out, const struct weir_answer *answer,
                            const struct weir_answer_limit *limit, uint32_t dialects,
                            uint64_t wall_s)
 {
+    static const struct prefix plain = {"\r\nRateLimit-", 12}, x = {"\r\nX-RateLimit-", 14};
     const struct weir_report *report = &limit->report;
     uint64_t reset_s = seconds_up(reset_ns(limit, answer->now_ns));
     if (dialects & WEIR_HEADERS_DRAFT_03)
-        out = SINGLE_WRITE(out, "RateLimit-", report, reset_s);
+        out = single_write(out, &plain, report, reset_s);
     if (dialects & (WEIR_HEADERS_X_EPOCH | WEIR_HEADERS_X_DELTA)) {
         bool epoch = (dialects & WEIR_HEADERS_X_EPOCH) != 0;
         uint64_t epoch_s = wall_s + reset_s + (reset_s > 0);
-        out = SINGLE_WRITE(out, "X-RateLimit-", report, epoch ? epoch_s : reset_s);
+        out = single_write(out, &x, report, epoch ? epoch_s : reset_s);
     }
     if (dialects & WEIR_HEADERS_COST) {
         out = WEIR_LITERAL_WRITE(out, "X-RateLimit-Cost: ");
