@@ -46,6 +46,7 @@ static const uint32_t rooms[WEIR_SEEN] = {
     [WEIR_SEEN_KEYS] = WEIR_USE_KEYS,
     [WEIR_SEEN_PLACES] = WEIR_USE_PLACES,
     [WEIR_SEEN_CALLERS] = WEIR_USE_CALLERS,
+    [WEIR_SEEN_BURSTS] = WEIR_USE_BURSTS,
 };
 
 static struct weir_heavy *active(const struct weir_observer *o, enum weir_seen what)
@@ -135,6 +136,21 @@ static bool has_row(enum weir_cause cause)
     return cause == WEIR_CAUSE_CHALLENGE || cause == WEIR_CAUSE_STORE;
 }
 
+/* By limit: a key that makes room in the sketch of keys takes its bursts along. */
+static void see_burst(struct weir_observer *o, const struct weir_observed *observed, uint32_t rule,
+                      uint64_t weight)
+{
+    struct weir_heavy *bursts = active(o, WEIR_SEEN_BURSTS);
+    struct weir_rule_info info;
+    bool fresh;
+    weir_rules_info(observed->rules, rule, &info);
+    struct weir_bytes name = weir_bytes_of(info.name);
+    const uint64_t hash[2] = {weir_fnv(WEIR_FNV_BASIS, name.data, name.size), name.size};
+    weir_heavy_count(bursts, hash, weight, &fresh);
+    if (fresh)
+        weir_heavy_name(bursts, name, (struct weir_bytes){"", 0});
+}
+
 static void see_key(struct weir_observer *o, const struct weir_observed *observed, uint16_t first,
                     uint16_t end, uint64_t weight)
 {
@@ -158,8 +174,10 @@ static void see_key(struct weir_observer *o, const struct weir_observed *observe
     }
     use->cost += d->verdict == WEIR_ALLOWED ? check->cost * weight : 0;
     use->denied += denied && !shadow && !has_row(o->cause) ? weight : 0;
-    if (!denied && d->verdict == WEIR_ALLOWED && check->limit && report.remaining == 0)
+    if (!denied && d->verdict == WEIR_ALLOWED && check->limit && report.remaining == 0) {
         use->exhausted += weight;
+        see_burst(o, observed, check->rule, weight);
+    }
     use->seen_ns = d->now_ns;
     use->rule = check->rule;
     use->generation = atomic_load_explicit(&o->settings->generation, memory_order_relaxed);

@@ -26,15 +26,15 @@ static struct weir_totals_row *row_of(struct weir_totals *totals, enum weir_tota
     return &rows[WEIR_TOTALS_NAMES];
 }
 
-void weir_totals_keys(struct weir_totals *totals, const struct weir_heavy *batch)
+void weir_totals_bursts(struct weir_totals *totals, const struct weir_heavy *batch)
 {
     struct weir_heavy_entry entry;
 
     for (uint32_t i = 0; i < weir_heavy_used(batch); i++) {
         weir_heavy_get(batch, i, &entry);
-        if (entry.use.exhausted > 0)
-            row_of(totals, WEIR_TOTALS_BURSTS, entry.name, entry.name_size)->count +=
-                entry.use.exhausted;
+        row_of(totals, WEIR_TOTALS_BURSTS, entry.name, entry.name_size)->count +=
+            entry.count - entry.error;
+        totals->rows[WEIR_TOTALS_BURSTS][WEIR_TOTALS_NAMES].count += entry.error;
     }
 }
 

@@ -6,11 +6,11 @@
  * Names are those of the rules. The first WEIR_TOTALS_NAMES that are seen have series; all others
  * count as "other", so that the number of series is bounded whatever the rules have.
  *
- * They are made of samples with weights (observer.h), in sketches with room for WEIR_USE_KEYS keys
- * and WEIR_USE_PLACES places: while a worker meets no more between two collections, their
- * expectation is exact, and while it decides no more than it samples they are. Beyond that, bursts
- * of keys that made room are missing, and requests of a place that made room count as the route
- * "other", as allowed; those of a plan that made room may be among them.
+ * They are made of samples with weights (observer.h): while a worker decides no more than it
+ * samples, they are exact, and else their expectation is. The sketches have room for
+ * WEIR_USE_BURSTS limits and WEIR_USE_PLACES places. What a worker meets beyond that between two
+ * collections counts as "other": bursts of a limit that made room, and requests of a route that
+ * did, as allowed; those of a plan that made room may be among them.
  *
  * Memory: 34 KiB. Threads: one owner.
  */
@@ -38,8 +38,8 @@ struct weir_totals {
     struct weir_totals_row rows[WEIR_TOTALS][WEIR_TOTALS_NAMES + 1];
 };
 
-/* What a batch has seen of keys, and of places. */
-void weir_totals_keys(struct weir_totals *totals, const struct weir_heavy *batch);
+/* What a batch has seen of bursts, and of places. */
+void weir_totals_bursts(struct weir_totals *totals, const struct weir_heavy *batch);
 void weir_totals_places(struct weir_totals *totals, const struct weir_heavy *batch);
 
 void weir_totals_denial(struct weir_totals *totals, const struct weir_denial *denial);

@@ -124,9 +124,9 @@ void weir_use_collect(struct weir_use_service *use, uint64_t now_ns)
     for (unsigned i = 0; i < use->observer_count; i++) {
         const struct weir_heavy *seen[WEIR_SEEN];
         weir_observer_take(use->observers[i], seen);
-        weir_totals_keys(&use->totals, seen[WEIR_SEEN_KEYS]);
+        weir_totals_bursts(&use->totals, seen[WEIR_SEEN_BURSTS]);
         weir_totals_places(&use->totals, seen[WEIR_SEEN_PLACES]);
-        for (int what = 0; what < WEIR_SEEN; what++)
+        for (int what = 0; what < WEIR_SEEN_SHOWN; what++)
             use->lost += weir_windows_add(use->seen[what], seen[what], now_ns) < 0;
     }
 }
@@ -230,9 +230,10 @@ static int open_parts(struct weir_use_service *use)
     use->observers = calloc(WEIR_WORKERS_MAX, sizeof *use->observers);
     if (!use->denials || !use->observers)
         return WEIR_ERR_MEMORY;
-    static const uint32_t rooms[WEIR_SEEN] = {WEIR_USE_KEYS, WEIR_USE_PLACES, WEIR_USE_CALLERS};
+    static const uint32_t rooms[WEIR_SEEN_SHOWN] = {WEIR_USE_KEYS, WEIR_USE_PLACES,
+                                                    WEIR_USE_CALLERS};
     int err = 0;
-    for (int what = 0; what < WEIR_SEEN && err == 0; what++) {
+    for (int what = 0; what < WEIR_SEEN_SHOWN && err == 0; what++) {
         err = weir_windows_open(&use->seen[what], rooms[what]);
         err = err < 0 ? err : weir_heavy_open(&use->read[what], rooms[what]);
     }
@@ -383,7 +384,7 @@ void weir_use_close(struct weir_use_service *use)
     close_file(use);
     for (unsigned i = 0; i < use->observer_count; i++)
         weir_observer_close(use->observers[i]);
-    for (int what = 0; what < WEIR_SEEN; what++) {
+    for (int what = 0; what < WEIR_SEEN_SHOWN; what++) {
         weir_windows_close(use->seen[what]);
         weir_heavy_close(use->read[what]);
     }

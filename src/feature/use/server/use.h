@@ -110,8 +110,8 @@ struct weir_use_service {
     struct weir_observer_settings settings;
     struct weir_observer **observers; /* of each worker */
     unsigned observer_count;
-    struct weir_windows *seen[WEIR_SEEN];
-    struct weir_heavy *read[WEIR_SEEN]; /* room for reading a window */
+    struct weir_windows *seen[WEIR_SEEN_SHOWN];
+    struct weir_heavy *read[WEIR_SEEN_SHOWN]; /* room for reading a window */
 
     struct weir_totals totals; /* of all times */
 

@@ -135,6 +135,26 @@ static struct weir_heavy_entry find(const struct weir_heavy *heavy, const char *
     return (struct weir_heavy_entry){.count = 0};
 }
 
+TEST("bursts of more keys than the sketch has room for are all counted by limit")
+{
+    struct rig rig;
+    const struct weir_heavy *seen[WEIR_SEEN];
+    char user[16];
+    rig_open(&rig, 0);
+    /* 4 a second: all are seen. Of those of a user the third takes the last, the fourth is denied.
+     */
+    for (unsigned i = 0; i < 3 * WEIR_USE_KEYS; i++) {
+        snprintf(user, sizeof user, "user%u", i);
+        for (unsigned j = 0; j < 4; j++)
+            send(&rig, "/few/1", user, 1);
+        rig.now_ns += SECOND;
+    }
+    weir_observer_take(rig.observer, seen);
+    assert_int_equal(find(seen[WEIR_SEEN_BURSTS], "few", "").count, 3 * WEIR_USE_KEYS);
+    assert_int_equal(find(seen[WEIR_SEEN_BURSTS], "many", "").count, 0);
+    rig_close(&rig);
+}
+
 TEST("few requests are counted one by one")
 {
     struct rig rig;
