@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tests of several files start with."""
 
+import shutil
+
 import pytest
 
 from daemon.redis_server import RedisServer, server_program
@@ -8,6 +10,48 @@ from daemon.redis_server import RedisServer, server_program
 
 def pytest_addoption(parser):
     parser.addoption("--update", action="store_true", help="write what tests compare with what they see")
+
+
+# --- The disk: what tests that passed made is removed (a run makes 15 GB of states), what failed stays
+
+BROKEN = pytest.StashKey[bool]()  # of a test
+FAILED = pytest.StashKey[bool]()  # of the session: a test of this file has failed
+KEPT = pytest.StashKey[set]()     # of the session: what was there when such a file ended
+
+
+@pytest.fixture(scope="session", autouse=True, name="base")
+def fixture_base(tmp_path_factory):
+    return tmp_path_factory.getbasetemp()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    report = (yield).get_result()
+    if report.failed:
+        item.stash[BROKEN] = True
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_teardown(item, nextitem):
+    folders = item.funcargs
+    outcome = yield
+    session = item.session.stash
+    if item.stash.get(BROKEN, False) or outcome.excinfo:
+        session[FAILED] = True
+    elif "tmp_path" in folders:
+        shutil.rmtree(folders["tmp_path"], ignore_errors=True)
+    if (nextitem is None or nextitem.path != item.path) and "base" in folders:
+        end_of_file(session, set(folders["base"].iterdir()))
+
+
+def end_of_file(session, there):
+    """Removes also what the file's fixtures made."""
+    kept = session.setdefault(KEPT, set())
+    if session.get(FAILED, False):
+        kept |= there
+    for folder in there - kept:
+        shutil.rmtree(folder, ignore_errors=True)
+    session[FAILED] = False
 
 
 @pytest.fixture(scope="module", name="redis_program")

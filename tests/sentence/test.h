@@ -10,14 +10,18 @@
  *
  * A program has one file with RUN_TESTS, which runs the tests of that file in their order there.
  * Setup and teardown are cmocka's, and what a setup puts into *state is *state in its test.
+ * In a child that a test forks a failed assertion ends the child by SIGABRT: it would jump into
+ * cmocka's loop otherwise, and run all tests that follow once more.
  */
 #ifndef LIB_TEST_H
 #define LIB_TEST_H
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -33,12 +37,19 @@ static inline void test_add(struct CMUnitTest test)
     tests_here_count++;
 }
 
+static inline void tests_abort_in_child(void)
+{
+    setenv("CMOCKA_TEST_ABORT", "1", 1);
+}
+
 static inline int tests_run(const char *file, CMFixtureFunction setup, CMFixtureFunction teardown)
 {
     if (tests_here_count == 0 || tests_here_count > TESTS_MAX) {
         print_error("%s has %zu tests, not 1 to %d\n", file, tests_here_count, TESTS_MAX);
         return 1;
     }
+    if (pthread_atfork(NULL, NULL, tests_abort_in_child) != 0)
+        return 1;
     return _cmocka_run_group_tests(file, tests_here, tests_here_count, setup, teardown);
 }
 

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run of tests leaves on the disk: nothing of what passed (tests/integration/conftest.py)."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+INTEGRATION = Path(__file__).parents[1]
+FIXTURE = """
+import pytest
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    (tmp_path_factory.mktemp("{name}") / "state").write_text("x")
+
+def test_passes(tmp_path, made):
+    (tmp_path / "state").write_text("x")
+
+def test_ends(tmp_path, made):
+    (tmp_path / "state").write_text("x")
+    assert {good}
+"""
+
+
+def run(folder, **files):
+    shutil.copy(INTEGRATION / "conftest.py", folder)
+    for name, good in files.items():
+        (folder / f"test_{name}.py").write_text(FIXTURE.format(name=name, good=good))
+    subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp",
+                    folder / "base", folder], env={**os.environ, "PYTHONPATH": str(INTEGRATION)},
+                   stdout=subprocess.DEVNULL, check=False)
+    return sorted(str(left.relative_to(folder / "base"))
+                  for left in (folder / "base").rglob("state"))
+
+
+def test_nothing_is_left_of_what_passed(tmp_path):
+    assert run(tmp_path, first=True, second=True) == []
+
+
+def test_what_failed_and_its_fixtures_stay(tmp_path):
+    assert run(tmp_path, first=True, second=False, third=True) == [
+        "second0/state", "test_ends0/state"]
