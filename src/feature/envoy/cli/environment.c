@@ -2,19 +2,18 @@
 /* see environment.h */
 #include "feature/envoy/cli/environment.h"
 
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "feature/envoy/cli/values.h"
+#include "feature/envoy/cli/xds.h"
 #include "server/daemon/log.h"
 
 /* --- What has no effect ----------------------------------------------------------------------- */
 
 #define POOL "a worker has one connection to Redis, and pipelines"
-#define XDS "CONFIG_TYPE is not GRPC_XDS_SOTW"
 #define MEMCACHE "memcached is not supported"
 #define TRACING "tracing is not supported"
 #define PERSECOND "limits per second are in the same Redis as the others"
@@ -68,28 +67,6 @@ static const struct {
     {"TRACING_SAMPLING_RATE", "1", TRACING},
 };
 
-/* Variables that need CONFIG_TYPE=GRPC_XDS_SOTW. */
-static const struct {
-    const char *name, *standard;
-} of_xds[] = {
-    {"CONFIG_GRPC_XDS_NODE_ID", "default"},
-    {"CONFIG_GRPC_XDS_NODE_METADATA", ""},
-    {"CONFIG_GRPC_XDS_SERVER_URL", "localhost:18000"},
-    {"CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL", "3s"},
-    {"CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", ""},
-    {"CONFIG_GRPC_XDS_SERVER_USE_TLS", "false"},
-    {"CONFIG_GRPC_XDS_CLIENT_TLS_CERT", ""},
-    {"CONFIG_GRPC_XDS_CLIENT_TLS_KEY", ""},
-    {"CONFIG_GRPC_XDS_SERVER_TLS_CACERT", ""},
-    {"CONFIG_GRPC_XDS_SERVER_TLS_SAN", ""},
-    {"XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", "10s"},
-    {"XDS_CLIENT_BACKOFF_MAX_INTERVAL", "60s"},
-    {"XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "0.5"},
-    {"XDS_CLIENT_BACKOFF_JITTER", "true"},
-    {"XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", ""},
-    {"WEIR_XDS_CACHE", ""},
-};
-
 /* Variables that need REDIS_URL. The original has a default for it, so there they have an effect.
  */
 static const struct {
@@ -108,17 +85,6 @@ static const struct {
     {"WEIR_NODES", "0"},
 };
 
-static bool is_set(const struct envoy_values *values, const char *name, const char *standard)
-{
-    const char *value = envoy_text(values, name, "");
-    return *value && strcasecmp(value, standard) != 0;
-}
-
-static bool is_xds(const struct envoy_values *values)
-{
-    return !strcmp(envoy_text(values, "CONFIG_TYPE", "FILE"), "GRPC_XDS_SOTW");
-}
-
 /* Envoy Gateway has to name a Redis; WEIR_REDIS=ignore is for who wants none. */
 static const char *redis_url(const struct envoy_values *values)
 {
@@ -126,26 +92,17 @@ static const char *redis_url(const struct envoy_values *values)
     return ignored ? "" : envoy_text(values, "REDIS_URL", "");
 }
 
-static void name_without_xds(const struct envoy_values *values, FILE *notes)
-{
-    if (is_xds(values))
-        return;
-    for (size_t i = 0; i < sizeof of_xds / sizeof *of_xds; i++)
-        if (is_set(values, of_xds[i].name, of_xds[i].standard))
-            fprintf(notes, "weir: %s has no effect: " XDS "\n", of_xds[i].name);
-}
-
 static void name_without_redis(const struct envoy_values *values, FILE *notes)
 {
     if (*redis_url(values))
         return;
-    if (is_set(values, "REDIS_URL", "")) {
+    if (envoy_is_set(values, "REDIS_URL", "")) {
         fputs("weir: REDIS_* have no effect: WEIR_REDIS is ignore, states are in this process\n",
               notes);
         return;
     }
     for (size_t i = 0; i < sizeof of_redis / sizeof *of_redis; i++) {
-        if (is_set(values, of_redis[i].name, of_redis[i].standard))
+        if (envoy_is_set(values, of_redis[i].name, of_redis[i].standard))
             fprintf(notes,
                     "weir: %s has no effect: REDIS_URL is not set, states are in this process\n",
                     of_redis[i].name);
@@ -156,18 +113,15 @@ static void name_without_redis(const struct envoy_values *values, FILE *notes)
 static void name_without_effect(struct envoy_values *values, FILE *notes)
 {
     for (size_t i = 0; i < sizeof without_effect / sizeof *without_effect; i++) {
-        if (is_set(values, without_effect[i].name, without_effect[i].standard))
+        if (envoy_is_set(values, without_effect[i].name, without_effect[i].standard))
             fprintf(notes, "weir: %s has no effect: %s\n", without_effect[i].name,
                     without_effect[i].why);
     }
-    name_without_xds(values, notes);
+    envoy_name_without_xds(values, notes);
     name_without_redis(values, notes);
-    if (is_set(values, "EXTRA_TAGS", "") && envoy_flag(values, "USE_PROMETHEUS", false))
+    if (envoy_is_set(values, "EXTRA_TAGS", "") && envoy_flag(values, "USE_PROMETHEUS", false))
         fputs("weir: EXTRA_TAGS has no effect: Prometheus adds labels to what it scrapes\n", notes);
 }
-
-#define TAG_ITEM_MAX 256 /* of EXTRA_TAGS, as text */
-#define ITEM_MAX 1024    /* of other lists */
 
 /* --- Listeners -------------------------------------------------------------------------------- */
 
@@ -371,115 +325,6 @@ static void put_folder(struct envoy_values *values, FILE *out)
             envoy_flag(values, "RUNTIME_IGNOREDOTFILES", false) ? "true" : "false");
 }
 
-/* The items of "k:v,k:v", `between` being the colon, as a mapping below `key`. */
-static void put_pairs(struct envoy_values *values, FILE *out, const char *key, const char *name,
-                      char between)
-{
-    const char *text = envoy_text(values, name, "");
-    if (*text)
-        fprintf(out, "    %s:\n", key);
-    for (const char *at = text; *at;) {
-        char item[ITEM_MAX];
-        size_t size = strcspn(at, ",");
-        const char *middle = memchr(at, between, size);
-        if (!middle || middle == at || size >= sizeof item) {
-            snprintf(item, sizeof item, "%.64s is no list of name%cvalue", name, between);
-            envoy_wrong(values, item);
-            return;
-        }
-        snprintf(item, sizeof item, "%.*s", (int)(middle - at), at);
-        fputs("      ", out);
-        envoy_put(values, out, item);
-        snprintf(item, sizeof item, "%.*s", (int)(size - (size_t)(middle + 1 - at)), middle + 1);
-        fputs(": ", out);
-        envoy_put(values, out, item);
-        fputs("\n", out);
-        at += size;
-        at += *at == ',';
-    }
-}
-
-static void put_xds_text(struct envoy_values *values, FILE *out, const char *key, const char *name)
-{
-    const char *text = envoy_text(values, name, "");
-    if (!*text)
-        return;
-    fprintf(out, "%s: ", key);
-    envoy_put(values, out, text);
-    fputs("\n", out);
-}
-
-static void put_xds_wait(struct envoy_values *values, FILE *out, const char *key, const char *name,
-                         uint64_t standard_s)
-{
-    uint64_t ms = envoy_duration(values, name, standard_s * UINT64_C(1000000000)) / 1000000;
-    if (ms < 1 || ms > 3600000) {
-        char text[128];
-        snprintf(text, sizeof text, "%.64s is a duration of 1ms to 1h", name);
-        envoy_wrong(values, text);
-    }
-    fprintf(out, "    %s: %llums\n", key, (unsigned long long)ms);
-}
-
-/* The original multiplies each wait by a random number; here it is the part of it that is random.
- */
-static void put_jitter(struct envoy_values *values, FILE *out)
-{
-    const char *text = envoy_text(values, "XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "0.5");
-    char *end;
-    double factor = strtod(text, &end);
-    if (*end || !(factor >= 0 && factor <= 1))
-        envoy_wrong(values, "XDS_CLIENT_BACKOFF_RANDOM_FACTOR is a number of 0 to 1");
-    bool on = envoy_flag(values, "XDS_CLIENT_BACKOFF_JITTER", true);
-    fprintf(out, "    jitter: %d%%\n", on ? (int)(factor * 100 + 0.5) : 0);
-}
-
-static void put_xds_tls(struct envoy_values *values, FILE *out)
-{
-    static const struct {
-        const char *key, *name;
-    } texts[] = {{"cert", "CONFIG_GRPC_XDS_CLIENT_TLS_CERT"},
-                 {"key", "CONFIG_GRPC_XDS_CLIENT_TLS_KEY"},
-                 {"ca", "CONFIG_GRPC_XDS_SERVER_TLS_CACERT"},
-                 {"name", "CONFIG_GRPC_XDS_SERVER_TLS_SAN"}};
-    const char *before = "";
-    if (!envoy_flag(values, "CONFIG_GRPC_XDS_SERVER_USE_TLS", false))
-        return;
-    fputs("    tls: { ", out);
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        const char *text = envoy_text(values, texts[i].name, "");
-        if (!*text)
-            continue;
-        fprintf(out, "%s%s: ", before, texts[i].key);
-        envoy_put(values, out, text);
-        before = ", ";
-    }
-    fputs(" }\n", out);
-}
-
-/* A control plane. */
-static void put_xds(struct envoy_values *values, FILE *out)
-{
-    uint64_t most = envoy_number(values, "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", 1 << 30, 0);
-    fputs("  xds:\n    server: ", out);
-    envoy_put(values, out, envoy_text(values, "CONFIG_GRPC_XDS_SERVER_URL", "localhost:18000"));
-    fputs("\n    node: ", out);
-    envoy_put(values, out, envoy_text(values, "CONFIG_GRPC_XDS_NODE_ID", "default"));
-    fputs("\n", out);
-    put_pairs(values, out, "metadata", "CONFIG_GRPC_XDS_NODE_METADATA", '=');
-    put_pairs(values, out, "headers", "CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", ':');
-    put_xds_tls(values, out);
-    put_xds_wait(values, out, "retry", "CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL", 3);
-    put_xds_wait(values, out, "backoff", "XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", 10);
-    put_xds_wait(values, out, "backoff_max", "XDS_CLIENT_BACKOFF_MAX_INTERVAL", 60);
-    put_jitter(values, out);
-    if (most > 0)
-        fprintf(out, "    max_message: %llu\n", (unsigned long long)(most > 1024 ? most : 1024));
-    put_xds_text(values, out, "    cache", "WEIR_XDS_CACHE");
-    if (!envoy_flag(values, "FORCE_START_WITHOUT_INITIAL_CONFIG", false))
-        fputs("  healthy_with_config: true\n", out);
-}
-
 static void put_headers(struct envoy_values *values, FILE *out)
 {
     if (!envoy_flag(values, "LIMIT_RESPONSE_HEADERS_ENABLED", false))
@@ -491,56 +336,6 @@ static void put_headers(struct envoy_values *values, FILE *out)
     fputs(", reset: ", out);
     envoy_put(values, out, envoy_text(values, "LIMIT_RESET_HEADER", "RateLimit-Reset"));
     fputs(" }\n", out);
-}
-
-/* The item of a list "k:v,k:v" at `at`; false: it has no colon, or is too long. */
-struct tag {
-    const char *name, *value;
-    int name_size, value_size;
-};
-
-static bool tag_at(const char *at, struct tag *tag)
-{
-    size_t size = strcspn(at, ",");
-    const char *colon = memchr(at, ':', size);
-    if (!colon || size >= TAG_ITEM_MAX)
-        return false;
-    *tag = (struct tag){at, colon + 1, (int)(colon - at), (int)(size - (size_t)(colon + 1 - at))};
-    return true;
-}
-
-static const char *tag_behind(const struct tag *tag)
-{
-    const char *end = tag->value + tag->value_size;
-    return end + (*end == ',');
-}
-
-static void check_tags(struct envoy_values *values)
-{
-    struct tag tag;
-    for (const char *at = envoy_text(values, "EXTRA_TAGS", ""); *at; at = tag_behind(&tag)) {
-        if (!tag_at(at, &tag)) {
-            envoy_wrong(values, "EXTRA_TAGS is no list of name:value");
-            return;
-        }
-    }
-}
-
-/* As a mapping. */
-static void put_tags(struct envoy_values *values, FILE *out)
-{
-    char item[TAG_ITEM_MAX];
-    struct tag tag;
-    const char *first = envoy_text(values, "EXTRA_TAGS", "");
-    for (const char *at = first; *at && tag_at(at, &tag); at = tag_behind(&tag)) {
-        fputs(at == first ? ", tags: { " : ", ", out);
-        snprintf(item, sizeof item, "%.*s", tag.name_size, tag.name);
-        envoy_put(values, out, item);
-        fputs(": ", out);
-        snprintf(item, sizeof item, "%.*s", tag.value_size, tag.value);
-        envoy_put(values, out, item);
-    }
-    fputs(*first ? " }" : "", out);
 }
 
 static void put_prometheus(struct envoy_values *values, FILE *out)
@@ -567,7 +362,7 @@ static void put_statsd(struct envoy_values *values, FILE *out, bool dog, uint64_
     envoy_put(values, out, address);
     fprintf(out, ", format: %s, interval: %llums", dog ? "dogstatsd" : "statsd",
             (unsigned long long)(interval_ns / 1000000));
-    put_tags(values, out);
+    envoy_put_pairs(values, out, ", tags: ", "EXTRA_TAGS", ':');
     fputs(" }\n", out);
 }
 
@@ -583,7 +378,7 @@ static void put_sinks(struct envoy_values *values, FILE *out)
     uint64_t interval_ns = envoy_duration(values, "STATS_FLUSH_INTERVAL", 10000 * ms_ns);
     if (interval_ns < 100 * ms_ns || interval_ns > 3600000 * ms_ns)
         envoy_wrong(values, "STATS_FLUSH_INTERVAL is a duration of 100ms to 1h");
-    check_tags(values);
+    (void)envoy_check_pairs(values, "EXTRA_TAGS", ':');
     if (envoy_flag(values, "DISABLE_STATS", false))
         return;
     if (statsd + dog + prometheus > 1)
@@ -615,8 +410,8 @@ static void put_ratio(struct envoy_values *values, FILE *out)
 static void put_envoy(struct envoy_values *values, FILE *out)
 {
     fputs("envoy:\n", out);
-    if (is_xds(values))
-        put_xds(values, out);
+    if (envoy_is_xds(values))
+        envoy_put_xds(values, out);
     else
         put_folder(values, out);
     put_flag(values, out, "merge_domains", "MERGE_DOMAIN_CONFIG");
@@ -654,7 +449,7 @@ static void check_kinds(struct envoy_values *values)
     const char *config = envoy_text(values, "CONFIG_TYPE", "FILE");
     const char *backend = envoy_text(values, "BACKEND_TYPE", "redis");
     const char *redis = envoy_text(values, "WEIR_REDIS", "");
-    if (strcmp(config, "FILE") != 0 && !is_xds(values))
+    if (strcmp(config, "FILE") != 0 && !envoy_is_xds(values))
         envoy_wrong(values, "CONFIG_TYPE is FILE or GRPC_XDS_SOTW");
     if (*redis && strcmp(redis, "ignore") != 0)
         envoy_wrong(values, "WEIR_REDIS is ignore, or not set");

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli/options.h"
 
@@ -25,6 +26,12 @@ const char *envoy_text(const struct envoy_values *values, const char *name, cons
 {
     const char *value = values->environment(values->context, name);
     return value && *value ? value : standard;
+}
+
+bool envoy_is_set(const struct envoy_values *values, const char *name, const char *standard)
+{
+    const char *value = envoy_text(values, name, "");
+    return *value && strcasecmp(value, standard) != 0;
 }
 
 bool envoy_flag(struct envoy_values *values, const char *name, bool standard)
@@ -111,4 +118,60 @@ void envoy_put(struct envoy_values *values, FILE *out, const char *text)
         fputc(*at, out);
     }
     fputc('\'', out);
+}
+
+/* --- Lists ------------------------------------------------------------------------------------ */
+
+#define PAIR_MAX 1024 /* bytes of an item; what it is for has bounds of its own, all of them less  \
+                       */
+
+struct pair {
+    char name[PAIR_MAX], value[PAIR_MAX];
+};
+
+/* The item at *at, which moves behind it; false: it has no name, or is too long. */
+static bool next_pair(const char **at, char between, struct pair *pair)
+{
+    size_t size = strcspn(*at, ",");
+    const char *middle = memchr(*at, between, size);
+    if (!middle || middle == *at || size >= PAIR_MAX)
+        return false;
+    size_t name_size = (size_t)(middle - *at), value_size = size - name_size - 1;
+    snprintf(pair->name, sizeof pair->name, "%.*s", (int)name_size, *at);
+    snprintf(pair->value, sizeof pair->value, "%.*s", (int)value_size, middle + 1);
+    *at += size;
+    *at += **at == ',';
+    return true;
+}
+
+bool envoy_check_pairs(struct envoy_values *values, const char *name, char between)
+{
+    struct pair pair;
+    char text[128];
+    for (const char *at = envoy_text(values, name, ""); *at;) {
+        if (!next_pair(&at, between, &pair)) {
+            snprintf(text, sizeof text, "%.64s is no list of name%cvalue", name, between);
+            envoy_wrong(values, text);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool envoy_put_pairs(struct envoy_values *values, FILE *out, const char *before, const char *name,
+                     char between)
+{
+    struct pair pair;
+    const char *at = envoy_text(values, name, "");
+    if (!*at || !envoy_check_pairs(values, name, between))
+        return false;
+    fprintf(out, "%s{ ", before);
+    for (const char *comma = ""; *at && next_pair(&at, between, &pair); comma = ", ") {
+        fputs(comma, out);
+        envoy_put(values, out, pair.name);
+        fputs(": ", out);
+        envoy_put(values, out, pair.value);
+    }
+    fputs(" }", out);
+    return true;
 }

@@ -248,6 +248,8 @@ TEST("where counters go")
     assert_string_equal(envoy->statsd_host, "h");
     assert_true(envoy->flush_ns == UINT64_C(1500000000));
     assert_int_equal(envoy->tag_count, 2);
+    assert_string_equal(envoy->tags[1].name, "a");
+    assert_string_equal(envoy->tags[1].value, "b");
     result_free(&result);
     result = READ("USE_PROMETHEUS=true", "PROMETHEUS_ADDR=:9102", "PROMETHEUS_PATH=/m");
     assert_string_equal(result.settings->envoy.prometheus, "0.0.0.0:9102");
@@ -314,6 +316,7 @@ TEST("wrong values are refused")
         {{"USE_STATSD=true", "USE_PROMETHEUS=true"},
          "USE_STATSD, USE_DOG_STATSD and USE_PROMETHEUS exclude each other"},
         {{"EXTRA_TAGS=foo"}, "EXTRA_TAGS is no list of name:value"},
+        {{"EXTRA_TAGS=:v"}, "EXTRA_TAGS is no list of name:value"},
         {{"GRPC_SERVER_USE_TLS=true", "GRPC_SERVER_TLS_KEY=/k"},
          "GRPC_SERVER_USE_TLS needs GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY"},
         {{"GRPC_SERVER_USE_TLS=true", "GRPC_SERVER_TLS_CERT=/c", "GRPC_SERVER_TLS_KEY=/k",
