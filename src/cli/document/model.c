@@ -124,8 +124,7 @@ static void add_rates(json_t *one, const struct weir_rules *rules, uint32_t inde
 
 static void add_denial(json_t *one, const struct weir_rules *rules, uint32_t index)
 {
-    const struct weir_reject *own = weir_rules_reject(rules, index);
-    const struct weir_reject *reject = own ? own : weir_rules_reject_all(rules);
+    const struct weir_reject *reject = weir_rules_reject_of(rules, index);
     const char *type = PROBLEM_TYPE;
     int status = reject && reject->status > 0 ? reject->status : DENIED;
 

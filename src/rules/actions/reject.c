@@ -16,6 +16,12 @@ const struct weir_reject *weir_rules_reject_all(const struct weir_rules *rules)
     return rules->reject;
 }
 
+const struct weir_reject *weir_rules_reject_of(const struct weir_rules *rules, uint32_t rule)
+{
+    const struct weir_reject *own = weir_rules_reject(rules, rule);
+    return own ? own : rules->reject;
+}
+
 /* Why a request is denied where no limit is to blame. */
 static struct weir_bytes cause(const struct weir_answer *answer)
 {

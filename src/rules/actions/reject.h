@@ -46,11 +46,15 @@ struct weir_reject {
     struct weir_template body;       /* count 0: the form's */
 };
 
-/* How a limit shapes its denials; NULL: as any limit of the file. */
+/* The `reject` of a limit itself; NULL: it has none. */
 const struct weir_reject *weir_rules_reject(const struct weir_rules *rules, uint32_t rule);
 
 /* How the file shapes all denials; NULL: it does not. */
 const struct weir_reject *weir_rules_reject_all(const struct weir_rules *rules);
+
+/* How the denials of a limit are shaped: by its own `reject`, else by that of the file. NULL: by
+ * neither. */
+const struct weir_reject *weir_rules_reject_of(const struct weir_rules *rules, uint32_t rule);
 
 /* What variables become in a denial. */
 void weir_reject_values(const struct weir_answer *answer, struct weir_template_values *values);

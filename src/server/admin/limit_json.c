@@ -68,16 +68,20 @@ static json_t *reject_json(const struct weir_reject *reject)
     json_t *object =
         json_pack("{s:i, s:i, s:b}", "status", reject->status > 0 ? reject->status : 429, "headers",
                   (int)reject->header_count, "body", reject->body.count > 0);
+    if (object && reject->above_status > 0)
+        json_object_set_new(object, "above_status", json_integer(reject->above_status));
+    if (object && reject->body.count == 0 && reject->form == WEIR_REJECT_JSON)
+        json_object_set_new(object, "form", json_string("json"));
     if (object && reject->tarpit_ns > 0)
         json_object_set_new(object, "tarpit_ms", milliseconds(reject->tarpit_ns));
     return object;
 }
 
-/* What `steps` and `reject` say. */
+/* What `steps` and `reject` say, also that of the file. */
 static void add_actions(json_t *limit, const struct weir_rules *rules, uint32_t rule)
 {
     const struct weir_steps *steps = weir_rules_steps(rules, rule);
-    const struct weir_reject *reject = weir_rules_reject(rules, rule);
+    const struct weir_reject *reject = weir_rules_reject_of(rules, rule);
     if (steps)
         json_object_set_new(limit, "steps", steps_json(steps));
     if (reject)

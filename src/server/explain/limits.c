@@ -102,20 +102,24 @@ static void print_scale(const struct weir_explained *explained, uint32_t rule,
                 (unsigned)scales[WEIR_SCALE_BY_CHALLENGE]);
 }
 
-/* How a limit shapes its denials. */
+/* How its denials are shaped, by the limit or by the file. */
 static void print_reject(FILE *out, const struct weir_rules *rules, uint32_t rule)
 {
-    const struct weir_reject *reject = weir_rules_reject(rules, rule);
+    const struct weir_reject *reject = weir_rules_reject_of(rules, rule);
     char duration[WEIR_DURATION_MAX];
     if (!reject)
         return;
     fprintf(out, "    reject %u", reject->status != 0 ? (unsigned)reject->status : 429U);
     if (reject->tarpit_ns != 0)
         fprintf(out, " after %s", weir_duration_exact(duration, reject->tarpit_ns));
+    if (reject->above_status != 0)
+        fprintf(out, ", %u for a cost above the limit", (unsigned)reject->above_status);
     if (reject->header_count > 0)
         fprintf(out, ", with %u header fields", (unsigned)reject->header_count);
     if (reject->body.count > 0)
         fprintf(out, ", with a body of %s", reject->content_type);
+    else if (reject->form == WEIR_REJECT_JSON)
+        fputs(", with a body of application/json", out);
     fputc('\n', out);
 }
 

@@ -122,7 +122,7 @@ static struct weir_bytes make_body(struct weir_http *http, bool closed, struct w
 
 /* The body is made first, since the head has its length. */
 void weir_check_write_answer(struct weir_slot *slot, struct weir_output *output,
-                             const struct weir_rules *rules)
+                             const struct weir_rules *rules, struct weir_bytes added)
 {
     struct weir_http *http = weir_connection_workspace(slot->connection);
     struct weir_worker *worker = http->worker;
@@ -137,8 +137,14 @@ void weir_check_write_answer(struct weir_slot *slot, struct weir_output *output,
         weir_output_text(output, "Cache-Control: no-store\r\n");
     output->used += weir_ratelimit_headers_write(weir_rules_settings(rules)->headers, answer,
                                                  worker->wall_s, output->data + output->used);
-    weir_http_end_typed(output, type, body.size);
-    weir_output_put(output, body.data, body.size);
+    weir_http_end_typed(output, type, body.size + added.size);
+    if (added.size > 0) {
+        weir_output_put(output, body.data, body.size - 1);
+        weir_output_put(output, added.data, added.size);
+        weir_output_put(output, "}", 1);
+    } else {
+        weir_output_put(output, body.data, body.size);
+    }
     weir_worker_give(worker, slot->decision);
 }
 
@@ -153,7 +159,8 @@ static void single_write(struct weir_slot *slot, struct weir_output *output)
         return;
     }
     weir_engine_answer(slot->decision, answer, http->lease);
-    weir_check_write_answer(slot, output, weir_decision_rules(slot->decision));
+    weir_check_write_answer(slot, output, weir_decision_rules(slot->decision),
+                            (struct weir_bytes){NULL, 0});
 }
 
 /* --- Handlers --------------------------------------------------------------------------------- */

@@ -18,8 +18,9 @@ int weir_check_only_decision(struct weir_http_call *call, struct weir_decision *
                              struct weir_reason *reason) __attribute__((warn_unused_result));
 
 /* Writes http->answer, made from the slot's decision, as /v1/check does: status, rate-limit fields
- * in the dialects of `rules`, body. Gives the decision back. */
+ * in the dialects of `rules`, body; `added`, the text of more members with a comma before each,
+ * goes before the closing brace of an answer that allows. Gives the decision back. */
 void weir_check_write_answer(struct weir_slot *slot, struct weir_output *output,
-                             const struct weir_rules *rules);
+                             const struct weir_rules *rules, struct weir_bytes added);
 
 #endif

@@ -16,7 +16,8 @@ static void limit_write(struct weir_slot *slot, struct weir_output *output)
     weir_request_limit_names names;
     weir_engine_answer(slot->decision, &http->answer, http->lease);
     weir_request_limits_name(slot->decision, slot->outcome != 0, &http->answer, names);
-    weir_check_write_answer(slot, output, weir_worker_rules(http->worker));
+    weir_check_write_answer(slot, output, weir_worker_rules(http->worker),
+                            (struct weir_bytes){NULL, 0});
 }
 
 static void limit_decide(struct weir_http_call *call)

@@ -12,7 +12,6 @@
 #include "server/http/check_api.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
-#include "wire/decimal.h"
 #include "wire/json/settle.h"
 
 /* What the answer of a reservation adds to that of a check. */
@@ -56,50 +55,25 @@ static int reserve_refuse(const struct weir_http_call *call, struct weir_reason 
     return 0;
 }
 
-/* The answer of a check, with the token before its closing brace. */
-static void reserve_body(struct weir_slot *slot, struct weir_output *output,
-                         struct weir_bytes token, uint64_t life_ns)
-{
-    static const char name[] = ",\"reservation\":\"", life[] = "\",\"life_ms\":";
-    struct weir_http *http = weir_connection_workspace(slot->connection);
-    struct weir_answer *answer = &http->answer;
-    bool allowed = answer->allowed;
-    const struct weir_rules *rules = weir_decision_rules(slot->decision);
-    char number[WEIR_DECIMAL_MAX];
-    size_t digits = (size_t)(weir_decimal_write(number, life_ns / 1000000) - number);
-    size_t size = weir_check_answer_write(answer, http->denial, http->json);
-    size_t added = allowed ? sizeof name - 1 + token.size + sizeof life - 1 + digits : 0;
-    weir_http_begin(http, output, allowed ? WEIR_HTTP_200 : WEIR_HTTP_429, slot->detail,
-                    slot->flags);
-    if (!allowed)
-        weir_output_text(output, "Cache-Control: no-store\r\n");
-    output->used += weir_ratelimit_headers_write(weir_rules_settings(rules)->headers, answer,
-                                                 http->worker->wall_s, output->data + output->used);
-    weir_http_end(output, "application/json", size + added);
-    weir_output_put(output, http->json, size - 1);
-    if (allowed) {
-        weir_output_put(output, name, sizeof name - 1);
-        weir_output_put(output, token.data, token.size);
-        weir_output_put(output, life, sizeof life - 1);
-        weir_output_put(output, number, digits);
-    }
-    weir_output_put(output, "}", 1);
-}
-
+/* The answer of a check; where it allows, with the token. */
 static void reserve_write(struct weir_slot *slot, struct weir_output *output)
 {
     struct weir_http *http = weir_connection_workspace(slot->connection);
-    char token[WEIR_RESERVATION_TEXT_MAX];
+    char token[WEIR_RESERVATION_TEXT_MAX], added[ADDED_MAX];
+    int added_size = 0;
     uint64_t life_ns;
     weir_engine_answer(slot->decision, &http->answer, http->lease);
     size_t size = weir_reserve_finish(slot, token, &life_ns);
-    if (weir_engine_refusal(slot->decision))
+    if (weir_engine_refusal(slot->decision)) {
         weir_http_write_refusal(slot, output, slot->decision);
-    else if (!http->answer.allowed && http->answer.source == WEIR_SOURCE_CLOSED)
-        weir_http_write_problem(slot, output, WEIR_HTTP_503, "the store does not answer");
-    else
-        reserve_body(slot, output, (struct weir_bytes){token, size}, life_ns);
-    weir_worker_give(http->worker, slot->decision);
+        weir_worker_give(http->worker, slot->decision);
+        return;
+    }
+    if (http->answer.allowed)
+        added_size = snprintf(added, sizeof added, ",\"reservation\":\"%.*s\",\"life_ms\":%" PRIu64,
+                              (int)size, token, life_ns / 1000000);
+    weir_check_write_answer(slot, output, weir_decision_rules(slot->decision),
+                            (struct weir_bytes){added, (size_t)added_size});
 }
 
 void weir_reserve_handle(struct weir_http_call *call)

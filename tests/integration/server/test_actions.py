@@ -358,6 +358,32 @@ def test_a_standing_is_refused_in_the_same_form(tmp_path):
         assert denied["x-why"] == denied["x-ratelimit-dimension"] == "standing"
 
 
+def test_a_store_that_fails_is_told_in_the_same_form_by_check_and_reserve(tmp_path):
+    limit = {"name": "shared", "key": [], "rate": "5/h", "on_store_error": "closed"}
+    with RedisServer(tmp_path / "redis") as redis:
+        rules = shared_rules(redis.url, limit, reject=ONE_BODY)
+        with Weir(tmp_path, rules, "--workers", 1) as weir, weir.client() as client:
+            assert weir.check().status == 200
+            redis.kill()
+            for path in ("/v1/check", "/v1/reserve"):
+                told = client.request("POST", path, body=b'{"path": "/"}')
+                assert told.status == 503 and told["content-type"] == "application/json"
+                assert told["cache-control"] == "no-store"
+                assert told.json["code"] == "SERVICE_UNAVAILABLE" and told.json["documentation"] == DOCS
+
+
+def test_explain_and_the_list_of_limits_show_the_reject_of_the_file(tmp_path):
+    with one_body(tmp_path) as weir, weir.admin() as admin:
+        shown = {one["name"]: one["reject"] for one in admin.request("GET", "/v1/limits").json["limits"]}
+        assert shown == {"plain": {"status": 429, "above_status": 413, "headers": 2, "body": False, "form": "json"},
+                         "own": {"status": 403, "above_status": 413, "headers": 1, "body": False}}
+        for path, line in (("/plain", "429, 413 for a cost above the limit, with 2 header fields, "
+                                      "with a body of application/json"),
+                           ("/own", "403, 413 for a cost above the limit, with 1 header fields")):
+            result = run_weir("explain", "--config", weir.config, "--path", path).stdout
+            assert f"    reject {line}\n" in result
+
+
 def test_the_reset_is_a_unix_time_and_a_start_says_so(tmp_path):
     with Weir(tmp_path, rules_of(PLAIN), "--workers", 1) as weir:
         asked = weir.check(path="/plain")

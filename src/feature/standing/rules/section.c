@@ -324,7 +324,7 @@ static const struct rules_keyword refusal_keywords[] = {
                 RULES_WORDS("401", "403", "404", "410", "429", "451", "503"), .otherwise = "403",
                 .doc = "401, 403, 404, 410, 429, 451 or 503",
                 .why = "waiting does not help, so it is no 429"},
-    [BODY] = {"body", RULES_TEXT, .absent = "problem details with the reason",
+    [BODY] = {"body", RULES_TEXT, .absent = "`reject` of the file, with the reason",
               .doc = "at most 4096 bytes"},
     [CONTENT_TYPE] = {"content_type", RULES_TEXT, .otherwise = "text/plain; charset=utf-8",
                       .doc = "the type of the body"},
