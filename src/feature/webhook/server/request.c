@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "server/daemon/clock.h"
+#include "server/net/authority.h"
 
 #define NS_PER_MS 1000000
 /* How often the thread checks whether the process ends. */
@@ -71,23 +72,26 @@ static CURL *make_request(const struct weir_webhook_settings *settings,
     if (!request)
         return NULL;
     *answered = 0;
-    curl_easy_setopt(request, CURLOPT_URL, settings->url);
-    curl_easy_setopt(request, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(request, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(request, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(request, CURLOPT_QUICK_EXIT, 1L);
-    curl_easy_setopt(request, CURLOPT_TIMEOUT_MS, (long)(settings->timeout_ns / NS_PER_MS));
-    curl_easy_setopt(request, CURLOPT_USERAGENT, "weir/" WEIR_VERSION);
-    curl_easy_setopt(request, CURLOPT_HTTPHEADER, fields);
-    curl_easy_setopt(request, CURLOPT_POSTFIELDSIZE, (long)size);
-    curl_easy_setopt(request, CURLOPT_POSTFIELDS, body);
-    curl_easy_setopt(request, CURLOPT_WRITEFUNCTION, on_answer);
-    curl_easy_setopt(request, CURLOPT_WRITEDATA, answered);
-    curl_easy_setopt(request, CURLOPT_HEADERFUNCTION, on_answer);
-    curl_easy_setopt(request, CURLOPT_HEADERDATA, answered);
-    if (settings->ca_file)
-        curl_easy_setopt(request, CURLOPT_CAINFO, settings->ca_file);
-    return request;
+    bool good = curl_easy_setopt(request, CURLOPT_URL, settings->url) == CURLE_OK &&
+                curl_easy_setopt(request, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
+                curl_easy_setopt(request, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
+                curl_easy_setopt(request, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+                curl_easy_setopt(request, CURLOPT_QUICK_EXIT, 1L) == CURLE_OK &&
+                curl_easy_setopt(request, CURLOPT_TIMEOUT_MS,
+                                 (long)(settings->timeout_ns / NS_PER_MS)) == CURLE_OK &&
+                curl_easy_setopt(request, CURLOPT_USERAGENT, "weir/" WEIR_VERSION) == CURLE_OK &&
+                curl_easy_setopt(request, CURLOPT_HTTPHEADER, fields) == CURLE_OK &&
+                curl_easy_setopt(request, CURLOPT_POSTFIELDSIZE, (long)size) == CURLE_OK &&
+                curl_easy_setopt(request, CURLOPT_POSTFIELDS, body) == CURLE_OK &&
+                curl_easy_setopt(request, CURLOPT_WRITEFUNCTION, on_answer) == CURLE_OK &&
+                curl_easy_setopt(request, CURLOPT_WRITEDATA, answered) == CURLE_OK &&
+                curl_easy_setopt(request, CURLOPT_HEADERFUNCTION, on_answer) == CURLE_OK &&
+                curl_easy_setopt(request, CURLOPT_HEADERDATA, answered) == CURLE_OK &&
+                weir_curl_trust(request, settings->ca_file);
+    if (good)
+        return request;
+    curl_easy_cleanup(request);
+    return NULL;
 }
 
 /* Runs a request to its end; CURLE_ABORTED_BY_CALLBACK: the process ends before. */

@@ -33,7 +33,7 @@ def test_what_a_control_plane_gives_is_in_force_before_it_is_acknowledged(tmp_pa
     with ControlPlane() as plane:
         plane.put("1", config("shop", hourly(2)))
         with Service(tmp_path, plane.address, xds={"node": "n-1", "metadata": {"zone": "b"},
-                                                   "headers": {"x-token": "t"}}) as weir:
+                                                   "headers": {"x-token": "t", "x-empty": "", "x-blank": "  "}}) as weir:
             accepted = plane.wait_version("1")
             assert [weir.ask("shop", ("user", "a")) for _ in range(3)] == [OK, OK, OVER_LIMIT]
             first = plane.requests[0][1]
@@ -41,6 +41,7 @@ def test_what_a_control_plane_gives_is_in_force_before_it_is_acknowledged(tmp_pa
             assert [(one.key, one.value.string_value) for one in first.node.metadata.fields] == [("zone", "b")]
             assert list(first.resource_names) == []
             assert plane.metadata[0]["x-token"] == "t"
+            assert plane.metadata[0]["x-empty"] == plane.metadata[0]["x-blank"] == ""
             assert accepted.response_nonce.startswith("nonce-")
             plane.put("2", config("shop", hourly(5)), config("other", hourly(1)))
             plane.wait_version("2")

@@ -13,6 +13,7 @@
 #include "feature/envoy/server/xds/session.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/state/state_guard.h"
+#include "server/net/authority.h"
 
 #define PATH "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
 #define NS_PER_MS UINT64_C(1000000)
@@ -111,13 +112,15 @@ static void end_trouble(struct weir_xds_stream *stream)
     stream->trouble[0] = '\0';
 }
 
-static bool hand_on(struct weir_xds_stream *stream)
+/* Returns what is wrong; NULL: nothing. */
+static const char *hand_on(struct weir_xds_stream *stream)
 {
     struct weir_discovery_response response;
     const struct weir_bytes message = {stream->in, stream->in_size};
-    if (weir_discovery_response_read(&response, message) < 0 ||
-        weir_xds_session_received(&stream->session, &response) < 0)
-        return false;
+    if (weir_discovery_response_read(&response, message) < 0)
+        return "a malformed DiscoveryResponse";
+    if (weir_xds_session_received(&stream->session, &response) < 0)
+        return "a version or a nonce that is too long";
     pthread_mutex_lock(&stream->lock);
     free(stream->box.data);
     stream->box = (struct weir_xds_response){stream->in, stream->in_size, ++stream->number};
@@ -127,26 +130,28 @@ static bool hand_on(struct weir_xds_stream *stream)
     stream->in = NULL;
     end_trouble(stream);
     stream->received(stream->context);
-    return true;
+    return NULL;
 }
 
-/* Takes bytes of a head. False: the message that it announces is none that can be read. */
-static bool take_head(struct weir_xds_stream *stream, const char **data, size_t *size)
+/* Takes bytes of a head. Returns why the message that it announces cannot be read; NULL: it can. */
+static const char *take_head(struct weir_xds_stream *stream, const char **data, size_t *size)
 {
     while (*size > 0 && stream->head_used < HEAD) {
         stream->head[stream->head_used++] = *(*data)++;
         (*size)--;
     }
     if (stream->head_used < HEAD || stream->in)
-        return true;
+        return NULL;
     const unsigned char *head = (const unsigned char *)stream->head;
     stream->in_size =
         (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
     stream->in_used = 0;
-    if (head[0] != 0 || stream->in_size > stream->settings->max_message)
-        return false;
+    if (head[0] != 0)
+        return "a compressed message";
+    if (stream->in_size > stream->settings->max_message)
+        return "a message above max_message";
     stream->in = malloc(stream->in_size + 1);
-    return stream->in;
+    return stream->in ? NULL : "no memory for a message";
 }
 
 static size_t on_write(char *data, size_t size, size_t times, void *context)
@@ -155,9 +160,9 @@ static size_t on_write(char *data, size_t size, size_t times, void *context)
     const char *at = data;
     size_t left = size * times;
     do {
-        if (!take_head(stream, &at, &left))
-            return give_up(stream, stream->head[0] ? "a compressed message"
-                                                   : "a message above max_message");
+        const char *wrong = take_head(stream, &at, &left);
+        if (wrong)
+            return give_up(stream, wrong);
         size_t wanted = stream->in ? stream->in_size - stream->in_used : 0;
         size_t now = left < wanted ? left : wanted;
         if (now > 0)
@@ -167,8 +172,9 @@ static size_t on_write(char *data, size_t size, size_t times, void *context)
         left -= now;
         if (stream->in && stream->in_used == stream->in_size) {
             stream->head_used = 0;
-            if (!hand_on(stream))
-                return give_up(stream, "a malformed DiscoveryResponse");
+            wrong = hand_on(stream);
+            if (wrong)
+                return give_up(stream, wrong);
         }
     } while (left > 0);
     return size * times;
@@ -211,22 +217,29 @@ static size_t on_field(char *data, size_t size, size_t times, void *context)
 
 /* --- A stream --------------------------------------------------------------------------------- */
 
-static bool add_field(struct curl_slist **fields, const char *name, const char *value)
+static bool append(struct curl_slist **list, const char *text)
+{
+    struct curl_slist *longer = curl_slist_append(*list, text);
+    *list = longer ? longer : *list;
+    return longer;
+}
+
+/* To libcurl "name:" removes a field, and "name;" is one with an empty value. */
+static bool add_field(struct curl_slist **fields, const struct weir_envoy_tag *field)
 {
     char text[2 * WEIR_XDS_PAIR_MAX + 3];
-    int size = snprintf(text, sizeof text, "%s:%s%s", name, *value ? " " : "", value);
-    struct curl_slist *longer =
-        size > 0 && (size_t)size < sizeof text ? curl_slist_append(*fields, text) : NULL;
-    *fields = longer ? longer : *fields;
-    return longer;
+    bool empty = field->value[strspn(field->value, " ")] == '\0';
+    int size = snprintf(text, sizeof text, "%s%s%s", field->name, empty ? ";" : ": ",
+                        empty ? "" : field->value);
+    return size > 0 && (size_t)size < sizeof text && append(fields, text);
 }
 
 static bool make_fields(const struct weir_xds_settings *settings, struct curl_slist **fields)
 {
-    bool good = add_field(fields, "Content-Type", "application/grpc") &&
-                add_field(fields, "TE", "trailers") && add_field(fields, "Expect", "");
+    bool good = append(fields, "Content-Type: application/grpc") &&
+                append(fields, "TE: trailers") && append(fields, "Expect:");
     for (uint32_t i = 0; good && i < settings->headers_count; i++)
-        good = add_field(fields, settings->headers[i].name, settings->headers[i].value);
+        good = add_field(fields, &settings->headers[i]);
     return good;
 }
 
@@ -250,43 +263,52 @@ static bool set_server(CURL *easy, const struct weir_xds_settings *settings,
            curl_easy_setopt(easy, CURLOPT_CONNECT_TO, *connect_to) == CURLE_OK;
 }
 
-static void set_tls(CURL *easy, const struct weir_xds_settings *settings)
+/* A text that is to be set where it is there. */
+static bool set_text(CURL *easy, CURLoption option, const char *text)
 {
-    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    if (settings->ca)
-        curl_easy_setopt(easy, CURLOPT_CAINFO, settings->ca);
-    if (settings->cert)
-        curl_easy_setopt(easy, CURLOPT_SSLCERT, settings->cert);
-    if (settings->key)
-        curl_easy_setopt(easy, CURLOPT_SSLKEY, settings->key);
+    return !text || curl_easy_setopt(easy, option, text) == CURLE_OK;
 }
 
-static void set_transfer(CURL *easy, struct weir_xds_stream *stream, char *error)
+static bool set_tls(CURL *easy, const struct weir_xds_settings *settings)
 {
-    const struct weir_xds_settings *settings = stream->settings;
-    curl_easy_setopt(
-        easy, CURLOPT_HTTP_VERSION,
-        (long)(settings->tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE));
-    curl_easy_setopt(easy, CURLOPT_PROXY, "");
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
-    curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 30L);
-    curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 10L);
-    curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
-    curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, "POST");
-    curl_easy_setopt(easy, CURLOPT_FAILONERROR, 1L);
-    curl_easy_setopt(easy, CURLOPT_USERAGENT, "weir/" WEIR_VERSION);
-    curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
-    curl_easy_setopt(easy, CURLOPT_READDATA, stream);
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_write);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, stream);
-    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_field);
-    curl_easy_setopt(easy, CURLOPT_HEADERDATA, stream);
-    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, error);
-    if (settings->tls)
-        set_tls(easy, settings);
+    return curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2) == CURLE_OK &&
+           weir_curl_trust(easy, settings->ca) && set_text(easy, CURLOPT_SSLCERT, settings->cert) &&
+           set_text(easy, CURLOPT_SSLKEY, settings->key);
+}
+
+static bool set_connection(CURL *easy, const struct weir_xds_settings *settings)
+{
+    const long version =
+        settings->tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
+    return curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, version) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 30L) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 10L) == CURLE_OK &&
+           (!settings->tls || set_tls(easy, settings));
+}
+
+static bool set_request(CURL *easy, const struct curl_slist *fields)
+{
+    return curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, "POST") == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_FAILONERROR, 1L) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_USERAGENT, "weir/" WEIR_VERSION) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_HTTPHEADER, fields) == CURLE_OK;
+}
+
+static bool set_callbacks(CURL *easy, struct weir_xds_stream *stream, char *error)
+{
+    return curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_READDATA, stream) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_write) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_WRITEDATA, stream) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_field) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_HEADERDATA, stream) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, error) == CURLE_OK;
 }
 
 static bool is_stopping(struct weir_xds_stream *stream)
@@ -378,9 +400,8 @@ static CURLcode run_stream(struct weir_xds_stream *stream, char *error)
     CURL *easy = curl_easy_init();
     CURLcode result = CURLE_OUT_OF_MEMORY;
     if (easy && make_fields(stream->settings, &fields) &&
-        set_server(easy, stream->settings, &connect_to)) {
-        set_transfer(easy, stream, error);
-        curl_easy_setopt(easy, CURLOPT_HTTPHEADER, fields);
+        set_server(easy, stream->settings, &connect_to) && set_connection(easy, stream->settings) &&
+        set_request(easy, fields) && set_callbacks(easy, stream, error)) {
         weir_xds_session_opened(&stream->session, weir_clock_boot_ns());
         if (curl_multi_add_handle(stream->multi, easy) == CURLM_OK) {
             result = run_transfer(stream, easy);
