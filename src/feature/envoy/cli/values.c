@@ -122,8 +122,9 @@ void envoy_put(struct envoy_values *values, FILE *out, const char *text)
 
 /* --- Lists ------------------------------------------------------------------------------------ */
 
-#define PAIR_MAX 1024 /* bytes of an item; what it is for has bounds of its own, all of them less  \
-                       */
+#define PAIR_MAX                                                                                   \
+    1024 /* bytes of an item; what it is for has bounds of its own, all of them less               \
+          */
 
 struct pair {
     char name[PAIR_MAX], value[PAIR_MAX];
