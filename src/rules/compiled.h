@@ -231,6 +231,7 @@ struct rules_regions;
 
 struct weir_rules {
     atomic_uint references;
+    atomic_uint holders; /* who read settings alone, and one for all `references` */
     struct rules_arena arena;
     struct weir_settings settings;
     struct weir_limit idempotency;                   /* of its records; see charge/idempotency.h */

@@ -40,6 +40,7 @@ int weir_rules_parse(struct weir_rules **out, const char *name, const char *fold
     if (!rules)
         return WEIR_ERR_MEMORY;
     atomic_init(&rules->references, 1);
+    atomic_init(&rules->holders, 1);
     rules->default_plan = RULES_NONE;
     uint32_t deprecated = problems->deprecated;
     int err = rules_load_text(rules, name, folder, text, size, problems);
@@ -113,10 +114,22 @@ bool weir_rules_unshared(const struct weir_rules *rules)
     return atomic_load_explicit(&rules->references, memory_order_relaxed) == 1;
 }
 
+struct weir_rules *weir_rules_ref_settings(struct weir_rules *rules)
+{
+    atomic_fetch_add_explicit(&rules->holders, 1, memory_order_relaxed);
+    return rules;
+}
+
 void weir_rules_unref(struct weir_rules *rules)
 {
+    if (rules && atomic_fetch_sub_explicit(&rules->references, 1, memory_order_acq_rel) == 1)
+        weir_rules_unref_settings(rules);
+}
+
+void weir_rules_unref_settings(struct weir_rules *rules)
+{
     /* Release what this holder did, acquire what all others did, before anything is freed. */
-    if (!rules || atomic_fetch_sub_explicit(&rules->references, 1, memory_order_acq_rel) != 1)
+    if (!rules || atomic_fetch_sub_explicit(&rules->holders, 1, memory_order_acq_rel) != 1)
         return;
     free(rules->text);
     rules_string_map_free(&rules->rule_names);

@@ -240,7 +240,11 @@ void weir_rules_unref(struct weir_rules *rules);
  * table of behaviour of `score`. NULL is allowed. For the thread that has just loaded `rules`. */
 void weir_rules_inherit(struct weir_rules *rules, const struct weir_rules *before);
 
-/* Whether the caller's reference is the only one. */
+/* For a holder that reads settings alone, and so may outlive the limits' places in a table. */
+struct weir_rules *weir_rules_ref_settings(struct weir_rules *rules);
+void weir_rules_unref_settings(struct weir_rules *rules);
+
+/* Whether the caller's reference is the only one by which limits are used. */
 bool weir_rules_unshared(const struct weir_rules *rules);
 
 const struct weir_settings *weir_rules_settings(const struct weir_rules *rules);

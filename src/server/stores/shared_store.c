@@ -230,7 +230,7 @@ static int open_with(struct weir_shared_store **out, struct weir_rules *rules,
     redis_secret_init(&shared->secret, seed);
     redis_shared_breaker_init(&shared->breaker, weir_seed_draw(0));
     shared->log = log;
-    shared->rules = weir_rules_ref(rules);
+    shared->rules = weir_rules_ref_settings(rules);
     shared->settings = settings;
     *out = shared;
     return 0;
@@ -260,7 +260,7 @@ void weir_shared_store_close(struct weir_shared_store *shared)
 {
     if (!shared)
         return;
-    weir_rules_unref(shared->rules);
+    weir_rules_unref_settings(shared->rules);
     redis_secret_end(&shared->secret);
     redis_shared_breaker_end(&shared->breaker);
     pthread_mutex_destroy(&shared->lock);

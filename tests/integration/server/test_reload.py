@@ -243,3 +243,18 @@ def test_a_pipe_in_envoys_folder_is_refused_and_the_old_configuration_stays(tmp_
         assert health(weir) == (200, 200)
         pipe.unlink()
         weir.wait_event("envoy_config_loaded", 2)
+
+
+def test_places_of_limits_that_reloads_removed_are_given_back(tmp_path):
+    """A table of 64 MiB has 2,048, which limits of the same rate share; the service of standing reads its settings from the first rules."""
+    def rules(generation):
+        limits = [{"name": f"g{generation}-{i}", "match": {"path": f"/{i}"}, "key": ["user"], "rate": f"{generation * 900 + i + 1}/h"}
+                  for i in range(900)]
+        return rules_of(*limits, standing={"by": ["user"]})
+
+    with Weir(tmp_path, rules(0), "--workers", "1") as weir:
+        for generation in range(1, 5):
+            weir.write_rules(rules(generation))
+            assert "event=reloaded" in weir.reload()
+        (limit,) = weir.check(path="/5", attributes={"user": "ann"}).json["limits"]
+        assert (limit["name"], limit["limit"]) == ("g4-5", 3606)

@@ -32,7 +32,7 @@ void weir_envoy_shared_close(struct weir_envoy_shared *shared)
     weir_xds_stream_close(shared->xds);
     free(shared->last.data);
     weir_envoy_unref(shared->current);
-    weir_rules_unref(shared->first_rules);
+    weir_rules_unref_settings(shared->first_rules);
     weir_rules_unref(shared->rules);
     pthread_mutex_destroy(&shared->lock);
     free(shared);
@@ -44,7 +44,7 @@ void weir_envoy_shared_set(struct weir_envoy_shared *shared,
     struct weir_envoy_settings first = shared->settings;
     bool again = shared->rules;
     if (!again)
-        shared->first_rules = weir_rules_ref(rules);
+        shared->first_rules = weir_rules_ref_settings(rules);
     weir_rules_unref(shared->rules);
     shared->rules = weir_rules_ref(rules);
     shared->settings = *settings;

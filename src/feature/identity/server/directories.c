@@ -217,7 +217,7 @@ int weir_directories_open(struct weir_directories **out, struct weir_rules *rule
     }
     pthread_mutex_init(&all->lock, NULL);
     all->log = log;
-    all->rules = weir_rules_ref(rules);
+    all->rules = weir_rules_ref_settings(rules);
     all->settings = &settings->identities;
     weir_directories_set(all, all->settings);
     *out = all;
@@ -229,7 +229,7 @@ void weir_directories_close(struct weir_directories *all)
     if (!all)
         return;
     weir_overrides_close(all->overrides);
-    weir_rules_unref(all->rules);
+    weir_rules_unref_settings(all->rules);
     pthread_mutex_destroy(&all->lock);
     free(all);
 }

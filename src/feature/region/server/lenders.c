@@ -24,7 +24,7 @@ int weir_lenders_open(struct weir_lenders **out, struct weir_rules *rules, struc
     struct weir_lenders *lenders = calloc(1, sizeof *lenders);
     if (!lenders)
         return WEIR_ERR_MEMORY;
-    lenders->rules = weir_rules_ref(rules);
+    lenders->rules = weir_rules_ref_settings(rules);
     for (uint32_t i = 0; i < RULES_REGIONS_MAX; i++) {
         const struct weir_store_settings *settings;
         struct weir_bytes name;
@@ -48,7 +48,7 @@ void weir_lenders_close(struct weir_lenders *lenders)
         return;
     for (uint32_t i = 0; i < RULES_REGIONS_MAX; i++)
         weir_shared_store_close(lenders->region[i]);
-    weir_rules_unref(lenders->rules);
+    weir_rules_unref_settings(lenders->rules);
     free(lenders);
 }
 

@@ -231,7 +231,7 @@ int weir_standing_service_open(struct weir_standing_service **out, struct weir_r
     if (service) {
         service->log = log;
         service->table = table;
-        service->rules = weir_rules_ref(rules);
+        service->rules = weir_rules_ref_settings(rules);
         service->settings = &weir_rules_settings(rules)->standing;
         err = weir_bans_open(&service->bans);
     }
@@ -314,8 +314,7 @@ void weir_standing_service_close(struct weir_standing_service *service)
     weir_standing_close(service->map);
     weir_bans_close(service->bans);
     weir_standing_service_forget_lists(service);
-    if (service->rules)
-        weir_rules_unref(service->rules);
+    weir_rules_unref_settings(service->rules);
     free(service);
 }
 

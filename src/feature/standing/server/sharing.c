@@ -179,7 +179,7 @@ int weir_standing_sharing_open(struct weir_standing_service *service, struct wei
     if (!sharing)
         return WEIR_ERR_MEMORY;
     sharing->service = service;
-    sharing->rules = weir_rules_ref(rules);
+    sharing->rules = weir_rules_ref_settings(rules);
     err = weir_redis_access_url(&sharing->url, &weir_rules_settings(rules)->store.redis,
                                 "store.redis.url", reason);
     if (err == 0)
@@ -220,8 +220,7 @@ void weir_standing_sharing_close(struct weir_standing_service *service)
 
     if (!sharing)
         return;
-    if (sharing->rules)
-        weir_rules_unref(sharing->rules);
+    weir_rules_unref_settings(sharing->rules);
     free(sharing);
     service->sharing = NULL;
 }

@@ -174,6 +174,21 @@ TEST("references keep rules alive")
     weir_rules_unref(NULL);
 }
 
+TEST("who reads settings alone keeps rules, but does not share their limits")
+{
+    struct weir_rules *rules = test_load("limits: []\n");
+    assert_ptr_equal(weir_rules_ref_settings(rules), rules);
+    assert_true(weir_rules_unshared(rules));
+    weir_rules_ref(rules);
+    assert_false(weir_rules_unshared(rules));
+    weir_rules_unref(rules);
+    assert_true(weir_rules_unshared(rules));
+    weir_rules_unref(rules);
+    assert_false(weir_rules_settings(rules)->admin.metrics_open);
+    weir_rules_unref_settings(rules);
+    weir_rules_unref_settings(NULL);
+}
+
 TEST("a file that cannot be read is a problem")
 {
     struct weir_rules *rules;
