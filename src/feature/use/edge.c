@@ -117,7 +117,7 @@ static int finish(int fd, const char *path, const char *state_file, bool replace
     if (!replace)
         return weir_file_fail(reason, WEIR_ERR_FORMAT, path,
                               "not made by this version of weir: remove it");
-    return unlink(path) == 0 ? AGAIN : weir_file_fail_errno(reason, path, NULL);
+    return unlink(path) == 0 || errno == ENOENT ? AGAIN : weir_file_fail_errno(reason, path, NULL);
 }
 
 static int open_once(int *fd, const char *path, const char *state_file, unsigned how,
