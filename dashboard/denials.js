@@ -8,6 +8,7 @@ import { bar, h, say, setRows, table } from "./dom.js";
 import { explainLink } from "./explain.js";
 import { count, dateTime, duration, isoTime, percent } from "./format.js";
 import { callerCell, keyLink, limitLink, nameOf } from "./names.js";
+import { blankUnknown } from "./series.js";
 
 const ROWS_MAX = 200;
 const LOAD_MS = 4000; // between two looks at what the server has, while denials come in
@@ -169,13 +170,10 @@ export class Denials {
     const seconds = { "10min": 1, "1h": 60, "1d": 60 }[last];
     if (key || route || cause || !seconds || (limit && !this.summary.limit_known) || limit === "standing" || limit === "unknown") return null;
     const number = { "10min": 600, "1h": 60, "1d": 1440 }[last];
-    const { from_s: from, resolution_s: step, values } = await ask(
+    const { from_s: from, resolution_s: step, values, gaps } = await ask(
       query("/v1/series", { limit, resolution: seconds === 1 ? "1s" : "1min", count: number, fields: "denied,edge_denied" }), { signal: this.signal });
-    const begun = this.live.snapshot?.started_s ?? 0;
-    const at = (i) => from + i * step;
-    const all = values.denied.map((value, i) => value + values.edge_denied[i]);
-    const counted = all.findIndex((value) => value > 0); // minutes may be from before a restart
-    const sums = all.map((value, i) => (at(i) + step <= begun && (counted < 0 || i < counted) ? null : value));
+    blankUnknown({ from, step, values, gaps }, this.live);
+    const sums = values.denied.map((value, i) => (value === null ? null : value + values.edge_denied[i]));
     const width = { "10min": 5, "1h": 1, "1d": 15 }[last];
     const bars = [];
     const skip = (width - Math.floor(from / step) % width) % width; // so that bars stay where they are
@@ -183,7 +181,7 @@ export class Denials {
       const known = sums.slice(i, i + width).filter((value) => value !== null);
       bars.push(known.length > 0 ? known.reduce((all, value) => all + value, 0) : null);
     }
-    return { from: at(skip), step: step * width, values: { denials: bars } };
+    return { from: from + skip * step, step: step * width, values: { denials: bars } };
   }
 
   drawSummary(counted) {

@@ -5,7 +5,7 @@ import { ask, poll } from "./api.js";
 import { Chart, sparkline } from "./chart.js";
 import { bar, h, setRows, table } from "./dom.js";
 import { bytes, count, duration, micros, percent, used } from "./format.js";
-import { blankBefore, Series } from "./series.js";
+import { blankUnknown, Series } from "./series.js";
 
 export class Health {
   constructor(live) {
@@ -35,7 +35,7 @@ export class Health {
 
   async load() {
     const [found, series] = await Promise.all([ask("/v1/health", { signal: this.signal }), this.series.load()]);
-    blankBefore(series, this.live.snapshot?.started_s ?? 0);
+    blankUnknown(series, this.live);
     this.latency.set(series);
     setRows(this.limits.body, found.limits.map((limit) => ({
       id: limit.name, left: [0, 1],

@@ -6,7 +6,7 @@ import { Chart } from "./chart.js";
 import { bar, h, setRows, table } from "./dom.js";
 import { count, duration, percent, rate } from "./format.js";
 import { keyLink } from "./names.js";
-import { blankBefore, Series } from "./series.js";
+import { blankUnknown, Series } from "./series.js";
 
 // Rows that are drawn at once; a filter finds the others.
 const ROWS_MAX = 200;
@@ -82,14 +82,12 @@ export class Limits {
     const [series, top] = await Promise.all([this.series.load(),
       ask(query("/v1/use/top", { limit: one, window: this.window.value, by: this.by.value, count: 50 }), { signal })]);
     this.facts.replaceChildren(...facts(limit ?? {}).flatMap(([name, value]) => [h("dt", null, name), h("dd", null, value)]));
-    const { from, step, values } = series;
+    const { from, step, values, gaps } = series;
     const both = (field) => values[field].map((value, i) => value + values[`edge_${field}`][i]);
-    const traffic = { from, step, values: { allowed: both("allowed"), denied: both("denied"), shadow_denied: both("shadow_denied") } };
-    const begun = this.live.snapshot?.started_s ?? 0;
-    blankBefore(traffic, begun);
-    blankBefore(series, begun);
+    const traffic = { from, step, gaps, values: { allowed: both("allowed"), denied: both("denied"), shadow_denied: both("shadow_denied") } };
+    for (const data of [traffic, series]) blankUnknown(data, this.live);
     this.traffic.set(traffic);
-    this.distinct.set({ from, step, values });
+    this.distinct.set(series);
     setRows(this.keys.body, top.keys.map((key) => ({
       id: key.key, left: [0],
       cells: [keyLink(key), count(key.requests), count(key.cost), count(key.denied),

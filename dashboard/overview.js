@@ -6,7 +6,7 @@ import { Chart, sparkline } from "./chart.js";
 import { bar, h, setRows, table } from "./dom.js";
 import { bytes, count, micros, percent, used } from "./format.js";
 import { keyLink, limitLink } from "./names.js";
-import { blankBefore } from "./series.js";
+import { blankUnknown } from "./series.js";
 
 const SPARK_SECONDS = 60;
 const POINTS = 600; // seconds of a chart
@@ -119,11 +119,11 @@ export class Overview {
 
   // The minute that runs has no whole number yet, which would look like a fall: it is left out.
   async series(resolution, limit) {
-    const { from_s: from, resolution_s: step, until_s: until, values } = await ask(
+    const { from_s: from, resolution_s: step, until_s: until, values, gaps } = await ask(
       query("/v1/series", { resolution, limit, count: resolution === "1s" ? POINTS : 1440 }), { signal: this.signal });
     for (const list of step === 1 ? [] : Object.values(values))
       while (list.length > 0 && from + list.length * step > until) list.pop();
-    return { from, step, values };
+    return { from, step, values, gaps };
   }
 
   // What limits did in the minute before the page was opened.
@@ -153,9 +153,7 @@ export class Overview {
   }
 
   draw() {
-    const begun = this.live.snapshot?.started_s ?? 0;
-    blankBefore(this.data, begun);
-    if (this.wholeData) blankBefore(this.wholeData, begun);
+    for (const data of [this.data, this.wholeData]) blankUnknown(data, this.live);
     const { from, step, values } = this.data;
     const length = values.allowed.length;
     const sum = (i, ...fields) => fields.reduce((all, field) => all + (values[field]?.[i] ?? 0), 0);
@@ -170,7 +168,7 @@ export class Overview {
     this.traffic.set({ from, step, marks, values: { allowed: rate("allowed", "edge_allowed"), denied: rate("denied", "edge_denied"),
       shadow: whole ? each(() => 0) : rate("shadow_denied", "edge_shadow_denied") } });
     this.share.set({ from, step, marks, values: { ...shares, edge: each((i) => part(i, "edge_denied")) } });
-    const { values: all, ...time } = this.wholeData ?? this.data;
+    const { values: all, ...time } = this.wholeData;
     if (!all.requests) return;
     this.fronts.set({ ...time, marks, values: Object.fromEntries(FRONTS.map((front) =>
       [front, all[front].map((value) => (value === null ? null : value / time.step))])) });

@@ -6,12 +6,16 @@ import { ask, query } from "./api.js";
 const POINTS = 600;
 const OVERLAP = 3; // seconds that are asked for once more
 
-// Before the server began nothing is known: that is no zero.
-export function blankBefore({ from, step, values }, begun) {
-  const counted = Math.min(...Object.values(values).map((list) => list.findIndex((value) => value > 0)).filter((place) => place >= 0));
-  const unknown = Math.min(Math.floor((begun - from) / step), counted); // minutes may be from before a restart
-  for (const list of Object.values(values))
-    for (let i = 0; i < unknown && i < list.length; i++) list[i] = null;
+// Before the server began, and while it was suspended, nothing is known: that is no zero.
+export function blankUnknown({ from, step, values, gaps }, { snapshot }) {
+  const lists = Object.values(values);
+  const blank = (first, end) => {
+    for (const list of lists)
+      for (let i = Math.max(first, 0); i < end && i < list.length; i++) list[i] = null;
+  };
+  const counted = Math.min(...lists.map((list) => list.findIndex((value) => value > 0)).filter((place) => place >= 0));
+  blank(0, Math.min(Math.floor(((snapshot?.started_s ?? 0) - from) / step), counted)); // minutes may be from before a restart
+  for (const [first, end] of gaps) blank(Math.ceil((first - from) / step), Math.floor((end - from) / step));
 }
 
 export class Series {
@@ -19,7 +23,7 @@ export class Series {
     Object.assign(this, { parameters, signal, data: null, asked: 0 });
   }
 
-  // {from, step, values}: the newest.
+  // {from, step, values, gaps}: the newest.
   async load() {
     const now = performance.now();
     const behind = Math.ceil((now - this.asked) / 1000) + OVERLAP;
@@ -27,6 +31,7 @@ export class Series {
     const found = await ask(query("/v1/series", { ...this.parameters, count }), { signal: this.signal });
     this.asked = now;
     if (!this.data || !this.join(found)) this.data = { from: found.from_s, step: found.resolution_s, values: found.values };
+    this.data.gaps = found.gaps;
     return this.data;
   }
 

@@ -12,6 +12,7 @@ import pytest
 from browser.chromium import in_each_page, needs_chromium, set_screen, take_screenshot
 from browser.dashboard import SHOTS, Dashboard, start, traffic
 from daemon.nodes import FAKETIME, step_clock, stepped_clock
+from daemon.stopped import stopped
 from daemon.waiting import wait_until
 
 from selenium.webdriver.common.keys import Keys
@@ -142,6 +143,27 @@ def test_seconds_that_a_page_missed_are_a_gap_until_the_server_tells(tmp_path, b
         assert alone > 0, "a point that stands alone is seen"
 
 
+def test_a_server_that_was_suspended_leaves_a_gap(tmp_path, browser):
+    def runs(page):
+        return page.run("return document.querySelector('#chart-traffic .line.good').getAttribute('d')").count("M")
+
+    with start(browser, tmp_path) as weir:
+        page = Dashboard(browser, weir).open()
+        traffic(weir)
+        page.see(lambda: first_x(page) is not None, "the traffic")
+        assert runs(page) == 1
+        with stopped(weir.process):
+            page.see(lambda: page.run("return document.body.classList.contains('stale')"), "silence")
+        page.see(lambda: page.text("live") == "live" and runs(page) == 2, "two runs with a gap between them")
+        take_screenshot(browser, SHOTS / "gap.png")
+        page.open()
+        page.see(lambda: first_x(page) is not None and runs(page) == 2, "the gap, which the server tells of")
+        with weir.admin() as client:
+            answer = client.request("GET", "/v1/series?count=600").json
+        (first, end), = answer["gaps"]
+        assert end - first >= 2 and not any(answer["values"]["requests"][first - answer["from_s"]:end - answer["from_s"]])
+
+
 def test_each_reload_is_a_mark(tmp_path, browser):
     with start(browser, tmp_path) as weir:
         page = Dashboard(browser, weir).open()
@@ -171,7 +193,7 @@ window.fetch = async (path, options) => {
   const values = Object.fromEntries(Object.keys(whole.values).map((field) => [field, Array(minutes).fill(0)]));
   values.allowed = [...Array(minutes - 1).fill(600), 7];
   values.requests = values.allowed;
-  return new Response(JSON.stringify({ resolution_s: 60, from_s: from, count: minutes, until_s: from + (minutes - 1) * 60 + 2, values }));
+  return new Response(JSON.stringify({ resolution_s: 60, from_s: from, count: minutes, until_s: from + (minutes - 1) * 60 + 2, gaps: [], values }));
 };
 """
 

@@ -457,10 +457,20 @@ static void tick_finish(struct weir_use_service *use)
         ;
 }
 
+/* A single second without a tick is no gap: the timer is late, and the next second has its numbers,
+ * too. */
+static void note_gap(struct weir_use_service *use, uint64_t now_s)
+{
+    uint64_t next_s = weir_series_last(use->whole) + 1;
+    if (next_s > 1 && now_s > next_s + 1)
+        use->gaps[use->gap_count++ % WEIR_USE_GAPS] = (struct weir_use_gap){next_s, now_s};
+}
+
 void weir_use_history_tick(struct weir_use_service *use, uint64_t now_ns)
 {
     uint64_t now_s = now_ns / S;
     tick_finish(use);
+    note_gap(use, now_s);
     use->ticking = (struct weir_use_ticking){
         .on = true, .minute = now_s / 60 != use->tick_s / 60, .now_s = now_s};
     if (use->ticking.minute) {

@@ -105,6 +105,9 @@ struct weir_follower {
 
 struct weir_daemon;
 
+/* The newest gaps in the seconds that are known. */
+#define WEIR_USE_GAPS 16
+
 struct weir_use_service {
     struct weir_daemon *daemon;
     struct weir_observer_settings settings;
@@ -138,6 +141,11 @@ struct weir_use_service {
     uint64_t limits_set; /* how often `limits` were replaced */
     struct weir_use_edge edge;
     struct weir_series *whole;
+    struct weir_use_gap {
+        uint64_t from_s, until_s;
+    } gaps[WEIR_USE_GAPS]; /* seconds of `whole` that nothing was put for, since weir did not run:
+                              by number % WEIR_USE_GAPS */
+    uint64_t gap_count;
     struct weir_series_keeper *keeper; /* see series_keeper.h; NULL: no state file, or not yet */
     uint64_t whole_counts[WEIR_USE_WHOLE_FIELDS];
     uint64_t *turn_buckets, *store_buckets; /* at the last tick */

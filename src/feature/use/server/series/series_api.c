@@ -53,6 +53,18 @@ static json_t *all_json(const struct weir_use_service *use, const struct span *s
     return limits;
 }
 
+static json_t *gaps_json(const struct weir_use_service *use)
+{
+    json_t *list = json_array();
+    uint64_t i = use->gap_count > WEIR_USE_GAPS ? use->gap_count - WEIR_USE_GAPS : 0;
+    for (; i < use->gap_count; i++) {
+        const struct weir_use_gap *gap = &use->gaps[i % WEIR_USE_GAPS];
+        json_array_append_new(
+            list, json_pack("[I, I]", (json_int_t)gap->from_s, (json_int_t)gap->until_s));
+    }
+    return list;
+}
+
 static void series_handle(struct weir_http_call *call)
 {
     struct weir_use_service *use = weir_use_of(call);
@@ -87,9 +99,10 @@ static void series_handle(struct weir_http_call *call)
                               .from = last >= count ? last - count + 1 : 0,
                               .count = count,
                               .fields = query.fields};
-    json_t *answer = json_pack("{s:I, s:I, s:I, s:I}", "resolution_s", (json_int_t)resolution_s,
-                               "from_s", (json_int_t)span.from * (json_int_t)resolution_s, "count",
-                               (json_int_t)count, "until_s", (json_int_t)until_s);
+    json_t *answer =
+        json_pack("{s:I, s:I, s:I, s:I, s:o}", "resolution_s", (json_int_t)resolution_s, "from_s",
+                  (json_int_t)span.from * (json_int_t)resolution_s, "count", (json_int_t)count,
+                  "until_s", (json_int_t)until_s, "gaps", gaps_json(use));
     if (all)
         json_object_set_new(answer, "limits", all_json(use, &span));
     else if (limit)
