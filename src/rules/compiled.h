@@ -28,7 +28,9 @@
 
 #define RULES_PARTS_MAX 32 /* parts of one `match`; the index keeps them in a 32-bit set */
 #define RULES_KEY_MAX 8    /* attributes of one key: its tuple has to fit a fixed buffer */
-#define RULES_NAME_MAX 64  /* of a limit, a plan */
+#define RULES_INSTEAD_MAX                                                                          \
+    8                     /* attributes of one `on_missing`: the first byte of a piece says which */
+#define RULES_NAME_MAX 64 /* of a limit, a plan */
 #define RULES_ATTRIBUTE_NAME_MAX 128
 #define RULES_LABEL_STEP 16  /* labels are padded to it */
 #define RULES_PREFIX_STEP 16 /* most prefixes of tuples are at most this long */
@@ -91,7 +93,8 @@ struct rules_key_part {
     struct weir_bytes literal;
 };
 
-enum rules_missing { RULES_SKIP, RULES_SHARED, RULES_DENY, RULES_INSTEAD };
+/* What a limit does without an attribute of its key, and without all that may take its place. */
+enum rules_missing { RULES_SKIP, RULES_SHARED, RULES_DENY };
 
 /* The rates of a limit, or of one of its plans. Each has a state of its own and makes a check. */
 struct rules_rates {
@@ -133,9 +136,10 @@ struct rules_rule {
     const char *const *key_names;
     const uint32_t *unless; /* ascending */
     struct rules_rates rates;
-    struct rules_rates *plans;          /* by plan: one for each */
-    struct rules_key_part instead;      /* on_missing: an attribute */
-    const struct rules_part *path_part; /* NULL: none */
+    struct rules_rates *plans;            /* by plan: one for each */
+    const struct rules_key_part *instead; /* on_missing: what takes the place of a missing
+                                             attribute, the first that is there */
+    const struct rules_part *path_part;   /* NULL: none */
     uint64_t cost;
     const struct rules_cost *costs;    /* NULL: `cost` is all; see charge/cost.h */
     uint64_t when;                     /* the bit of its schedule; 0: it is always in force */
@@ -154,7 +158,7 @@ struct rules_rule {
     uint16_t adaptive;                /* 1 + the number of its scale; 0: it follows no controller */
     struct weir_warn_at warn_at;
     uint32_t part_count, key_count, unless_count;
-    uint8_t name_size, missing, on_store_error, algorithm;
+    uint8_t name_size, missing, instead_count, on_store_error, algorithm;
     uint8_t flags;        /* of its checks */
     uint8_t enforce;      /* percent of the keys that it may deny; shadow for the others */
     bool personal;        /* callers may have rates of their own */

@@ -33,13 +33,11 @@ static struct weir_bytes address_text(const uint8_t *piece, char **room)
 static void take_piece(const struct rules_rule *rule, const struct rules_key_part *part,
                        const uint8_t **at, struct weir_shown *value, char **room)
 {
-    uint8_t kind = **at & (uint8_t)~RULES_PIECE_INSTEAD;
-    bool missing = kind == RULES_PIECE_MISSING;
     const uint8_t *piece = *at;
-    if (missing ? rule->missing == RULES_INSTEAD : kind != *piece)
-        part = &rule->instead;
+    uint8_t kind = rules_piece_kind(*piece);
+    part = rules_piece_part(rule, part, *piece);
     *value = (struct weir_shown){.form = WEIR_SHOWN_WHOLE, .kind = kind_of(part)};
-    if (missing) {
+    if (kind == RULES_PIECE_MISSING) {
         value->form = WEIR_SHOWN_MISSING;
         *at += 1;
     } else if (kind == RULES_PIECE_ADDRESS) {

@@ -63,7 +63,8 @@ static bool contains_key(const struct rules_rule *rule, const struct rules_rule 
  * scaled. */
 static void find_alone(const struct weir_rules *rules, struct rules_rule *rule)
 {
-    bool whole = rule->key_count == 1 || rule->missing == RULES_SKIP || rule->missing == RULES_DENY;
+    bool whole =
+        rule->key_count == 1 || (rule->instead_count == 0 && rule->missing != RULES_SHARED);
     rule->alone_kinds = 0;
     for (size_t i = 0; whole && i < rules->settings.standing.kinds_count; i++)
         if (contains_key(rule, &rules->standing.kinds[i]))

@@ -362,18 +362,22 @@ bool rules_key_present(struct rules_evaluation *evaluation, const struct rules_r
     return found.data;
 }
 
+/* Whether an attribute of the key is there, or another one that takes its place. */
+static bool has_value(struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                      const struct rules_key_part *part)
+{
+    bool there = rules_key_present(evaluation, rule, part, NULL);
+    for (uint8_t i = 0; !there && i < rule->instead_count; i++)
+        there = rules_key_present(evaluation, rule, &rule->instead[i], NULL);
+    return there;
+}
+
 const struct rules_key_part *rules_key_missing(struct rules_evaluation *evaluation,
                                                const struct rules_rule *rule)
 {
-    if (rule->missing == RULES_SHARED || rule->missing == RULES_DENY)
-        return NULL;
-    for (uint32_t i = 0; i < rule->key_count; i++) {
-        bool there = rules_key_present(evaluation, rule, &rule->key[i], NULL) ||
-                     (rule->missing == RULES_INSTEAD &&
-                      rules_key_present(evaluation, rule, &rule->instead, NULL));
-        if (!there)
+    for (uint32_t i = 0; rule->missing == RULES_SKIP && i < rule->key_count; i++)
+        if (!has_value(evaluation, rule, &rule->key[i]))
             return &rule->key[i];
-    }
     return NULL;
 }
 

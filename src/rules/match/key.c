@@ -122,9 +122,9 @@ static inline bool tuple_put_part(struct tuple *tuple, struct rules_evaluation *
     } else {
         there = rules_key_present(evaluation, rule, part, &value);
     }
-    if (!there && rule->missing == RULES_INSTEAD) {
-        part = &rule->instead;
-        instead = INSTEAD;
+    for (uint8_t i = 0; !there && i < rule->instead_count; i++) {
+        part = &rule->instead[i];
+        instead += INSTEAD;
         there = rules_key_present(evaluation, rule, part, &value);
     }
     if (!there) {
@@ -309,13 +309,10 @@ static void put_hashed(struct rules_key_writer *writer, struct source *source,
 static void put_part(struct rules_key_writer *writer, struct source *source,
                      const struct rules_key_part *part)
 {
-    const struct rules_rule *rule = source->rule;
-    uint8_t kind = *source->at & (uint8_t)~INSTEAD;
-    bool missing = kind == MISSING;
-    if (missing ? rule->missing == RULES_INSTEAD : kind != *source->at)
-        part = &rule->instead;
+    uint8_t kind = rules_piece_kind(*source->at);
+    part = rules_piece_part(source->rule, part, *source->at);
     put_label(writer, part);
-    if (missing) {
+    if (kind == MISSING) {
         source->at++;
         rules_key_put(writer, "-", 1);
     } else if (kind == ADDRESS) {
@@ -411,10 +408,10 @@ static __attribute__((noinline)) size_t keep_long(struct rules_evaluation *evalu
     const uint8_t *at = tuple->bytes;
     for (uint32_t i = 0; i <= rule->key_count; i++) {
         const uint8_t *next = i < rule->key_count ? tuple->bytes + tuple->begins[i] : tuple->end;
-        uint8_t kind = i > 0 ? *at & (uint8_t)~INSTEAD : 0; /* before the first: the limit's name */
+        uint8_t kind = i > 0 ? rules_piece_kind(*at) : 0; /* before the first: the limit's name */
         struct weir_bytes value = {(const char *)at, (size_t)(next - at)};
         if (kind == LONG) {
-            const struct rules_key_part *part = *at != kind ? &rule->instead : &rule->key[i - 1];
+            const struct rules_key_part *part = rules_piece_part(rule, &rule->key[i - 1], *at);
             if (!rules_key_present(evaluation, rule, part, &value))
                 return 0;
             size_t shown = value.size < WEIR_SHOWN_WHOLE_MAX ? value.size : WEIR_SHOWN_WHOLE_MAX;

@@ -10,8 +10,8 @@
  *   LONG      2 | size (4) | hash of it             longer: hashed, never cut
  *   ADDRESS   3 | family (1) | prefix length (1) | its 4 or 16 bytes
  *   MISSING   4                                     on_missing: shared
- *   and | INSTEAD where on_missing named another attribute, so that a session "bob" is not the user
- *   "bob"
+ *   and + i x INSTEAD where the attribute i of on_missing (from 1) takes its place, so that a
+ * session "bob" is not the user "bob"
  *
  * The hash of a long value is SipHash under the node's secret (16 bytes): fast, and nobody outside
  * finds two values of one hash. Where nodes share a store it is SHA-256 (32 bytes): all nodes have
@@ -49,9 +49,23 @@ enum rules_piece {
     RULES_PIECE_LONG,
     RULES_PIECE_ADDRESS,
     RULES_PIECE_MISSING,
-    RULES_PIECE_HASHED, /* in a tuple that is kept */
-    RULES_PIECE_INSTEAD = 0x10,
+    RULES_PIECE_HASHED,         /* in a tuple that is kept */
+    RULES_PIECE_INSTEAD = 0x10, /* times the number of the attribute in on_missing, from 1 */
 };
+_Static_assert(RULES_INSTEAD_MAX *RULES_PIECE_INSTEAD < 256, "a byte says what a piece is");
+
+static inline uint8_t rules_piece_kind(uint8_t first)
+{
+    return first % RULES_PIECE_INSTEAD;
+}
+
+/* What has the value of a piece: the part of the key, or that which takes its place. */
+static inline const struct rules_key_part *
+rules_piece_part(const struct rules_rule *rule, const struct rules_key_part *part, uint8_t first)
+{
+    uint8_t number = first / RULES_PIECE_INSTEAD;
+    return number > 0 ? &rule->instead[number - 1] : part;
+}
 
 /* Fills hash, key and flags of a check; as above. Returns 0, or RULES_KEY_MISSING: an attribute of
  * the key is missing, so that the limit does not apply. Errors: WEIR_ERR_TOO_LARGE (scratch is

@@ -39,6 +39,8 @@ LIMITS = [
     limit("agentless", [], {"header.user-agent": "absent"}), limit("method", ["method"], {"method": ["POST", "DELETE"]}),
     limit("certificate", ["tls.client.cn"]), limit("hosted", [], {"header.host": "example.org"}),
     limit("trust", ["standing", "client.ip"]),
+    limit("in-turn", ["tenant"], {"path": ["/items/:id", "/**"]},
+          on_missing=["path.id", "header.x-a", "cookie.session", "shared"]),
     # More than there ever is: denied through every door.
     limit("refused", [], {"path": "/refused"}, rate=10, cost=10000),
     limit("barred", [], {"tenant": "t2", "user": "bob"}, rate=10, cost=10000)]

@@ -127,7 +127,9 @@ class Generator:
         if rng.random() < 0.3:
             entry["match"] = {"kind": rng.choice(KINDS)}
         if entry["key"] and rng.random() < 0.1:
-            entry["key"], entry["on_missing"] = ["rare"], rng.choice(["skip", "shared", "deny"])
+            end = rng.choice(["skip", "shared", "deny"])
+            instead = rng.sample(["user", "kind", "k"], rng.randint(0, 2))
+            entry["key"], entry["on_missing"] = ["rare"], [*instead, end] if instead else end
         if rng.random() < 0.2:
             entry["cost"] = pick(rng, (3, lambda: rng.randint(1, 20)),
                                  (1, lambda: log_uniform(rng, 1, RATE_MAX)))

@@ -48,7 +48,10 @@ class Limit:
         self.shadow = entry.get("shadow", False)
         self.charge_on_deny = entry.get("on_deny", "none") == "charge"
         self.unless = entry.get("unless", [])
-        self.on_missing = entry.get("on_missing", "skip")
+        missing = entry.get("on_missing", "skip")
+        missing = missing if isinstance(missing, list) else [missing]
+        self.on_missing = missing[-1] if missing[-1] in ("shared", "deny") else "skip"
+        self.instead = [name for name in missing if name not in ("skip", "shared", "deny")]
         self.algorithm = entry.get("algorithm", "sliding_window")
         self.unlimited = entry.get("rate") == "unlimited"
         self.shed = entry.get("shed", {})
@@ -60,10 +63,13 @@ class Limit:
 
     def key_of(self, attributes):
         """The key's values, or None where one is missing."""
-        values = tuple(attributes.get(name) for name in self.key)
-        if None in values:
-            return "shared" if self.on_missing == "shared" else None
-        return values
+        values = tuple(self.value_of(attributes, name) for name in self.key)
+        return None if None in values and self.on_missing != "shared" else values
+
+    def value_of(self, attributes, name):
+        """An attribute of the key, or the first that takes its place, with its name; None: neither is there."""
+        return next(((at, attributes[at]) for at in [name, *self.instead]
+                     if attributes.get(at) is not None), None)
 
     def new_state(self):
         rates = self.entry.get("rate")

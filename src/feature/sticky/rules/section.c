@@ -184,7 +184,7 @@ static void set_home(struct rules_loader *loader, const struct rules_field *fiel
     if (refused)
         rules_problem(loader, refused->key,
                       "`%s` does not work with `sticky`: set `per_node: true`", refused->name);
-    if (rule->missing == RULES_INSTEAD)
+    if (rule->instead_count > 0)
         rules_problem(loader, fields[RULES_LIMIT_ON_MISSING].value,
                       "with `sticky`, `on_missing` is skip, shared or deny: another attribute "
                       "would choose another node");

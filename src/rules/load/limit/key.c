@@ -59,36 +59,79 @@ bool rules_load_key_part(struct rules_loader *loader, const struct rules_node *n
     return label;
 }
 
-static void load_missing(struct rules_loader *loader, const struct rules_node *node,
-                         struct rules_rule *rule)
+/* What happens in the end, in the order of enum rules_missing. */
+static const char *const missing_words[] = {"skip", "shared", "deny"};
+#define MISSING_WORDS 3
+
+/* The word that the text is; -1: none, so that it names an attribute. */
+static int missing_word(struct weir_bytes text)
 {
-    static const char *const words[] = {"skip", "shared", "deny"};
-    struct weir_bytes text;
-    struct rules_quote quote;
-    if (!rules_read_text(loader, node, "on_missing", &text))
-        return;
-    for (uint8_t i = 0; i < 3; i++) {
-        if (weir_bytes_are(text, words[i])) {
-            rule->missing = i; /* in the order of enum rules_missing */
-            return;
+    for (int i = 0; i < MISSING_WORDS; i++)
+        if (weir_bytes_are(text, missing_words[i]))
+            return i;
+    return -1;
+}
+
+/* False, after a problem, where the key or on_missing has the attribute before. */
+static bool is_new(struct rules_loader *loader, const struct rules_node *node,
+                   const struct rules_rule *rule, const struct rules_key_part *part)
+{
+    for (uint32_t i = 0; i < rule->key_count; i++) {
+        if (strcmp(rule->key[i].label, part->label) == 0) {
+            rules_problem(loader, node, "`on_missing` `%s` is in the key already", part->name);
+            return false;
         }
     }
-    const char *nearest = rules_nearest(text.data, text.size, words, 3);
-    if (nearest) {
+    for (uint8_t i = 0; i < rule->instead_count; i++) {
+        if (strcmp(rule->instead[i].label, part->label) == 0) {
+            rules_problem(loader, node, "`%s` is twice in `on_missing`", part->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* One entry: an attribute, or what happens in the end, which only the last may be. */
+static void load_instead(struct rules_loader *loader, const struct rules_node *node, bool last,
+                         struct rules_rule *rule, struct rules_key_part *part)
+{
+    struct weir_bytes text;
+    if (!rules_read_text(loader, node, "on_missing", &text))
+        return;
+    int word = missing_word(text);
+    const char *nearest = rules_nearest(text.data, text.size, missing_words, MISSING_WORDS);
+    if (word >= 0 && last)
+        rule->missing = (uint8_t)word;
+    else if (word >= 0)
+        rules_problem(loader, node, "`%s` can only be the last of `on_missing`",
+                      missing_words[word]);
+    else if (nearest)
         rules_problem(loader, node,
                       "`on_missing` must be skip, shared, deny or an attribute; did you mean `%s`?",
                       nearest);
+    else if (rules_load_key_part(loader, node, "on_missing", part) &&
+             is_new(loader, node, rule, part))
+        rule->instead_count++;
+}
+
+static void load_missing(struct rules_loader *loader, const struct rules_node *node,
+                         struct rules_rule *rule)
+{
+    struct rules_items items = rules_items_of(&node);
+    if (items.count == 0 || items.count > RULES_INSTEAD_MAX + 1) {
+        rules_problem(loader, node,
+                      "`on_missing` has 1 to %d attributes, and may end in skip, shared or deny",
+                      RULES_INSTEAD_MAX);
         return;
     }
-    if (!rules_load_key_part(loader, node, "on_missing", &rule->instead))
-        return;
-    rule->missing = RULES_INSTEAD;
-    for (uint32_t i = 0; i < rule->key_count; i++) {
-        if (strcmp(rule->key[i].label, rule->instead.label) == 0) {
-            rules_problem(loader, node, "`on_missing` %s is in the key already",
-                          rules_quote(&quote, text.data, text.size));
-            return;
-        }
+    struct rules_key_part *parts = rules_keep(loader, (items.count + 1) * sizeof(*parts));
+    rule->instead = parts;
+    for (uint32_t i = 0; i < items.count && !loader->no_memory; i++)
+        load_instead(loader, items.items[i], i + 1 == items.count, rule,
+                     &parts[rule->instead_count]);
+    if (rule->instead_count > RULES_INSTEAD_MAX) {
+        rule->instead_count = RULES_INSTEAD_MAX;
+        rules_problem(loader, node, "`on_missing` has at most %d attributes", RULES_INSTEAD_MAX);
     }
 }
 

@@ -102,8 +102,10 @@ static const struct rules_keyword keywords[] = {
                           .section = &rules_section_cost, .otherwise = "1",
                           .doc = "[what a request costs](#cost); multiplies the request's cost",
                           .why = "a request"},
-    [RULES_LIMIT_ON_MISSING] = {"on_missing", RULES_TEXT, .otherwise = "skip",
-                                .doc = "[`skip`, `shared`, `deny` or an attribute](#key)",
+    [RULES_LIMIT_ON_MISSING] = {"on_missing", RULES_TEXT, .many = RULES_SEVERAL,
+                                .otherwise = "skip",
+                                .doc = "[`skip`, `shared`, `deny`, an attribute, or a "
+                                       "list](#key) of attributes that may end in one of these",
                                 .why = "a limit by user says nothing of a request without a user"},
     [RULES_LIMIT_ON_DENY] = {"on_deny", RULES_CHOICE, RULES_WORDS("none", "charge"),
                              .otherwise = "none", .doc = "[`none`, `charge`](#behaviour)",

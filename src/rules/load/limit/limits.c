@@ -386,9 +386,8 @@ static uint32_t least_checks(const struct weir_rules *rules, const struct rules_
 static void count_always(struct rules_loader *loader, const struct rules_node *limit,
                          const struct rules_rule *rule)
 {
-    bool always =
-        rule->part_count == 0 && rule->unless_count == 0 &&
-        (rule->key_count == 0 || rule->missing == RULES_SHARED || rule->missing == RULES_DENY);
+    bool always = rule->part_count == 0 && rule->unless_count == 0 &&
+                  (rule->key_count == 0 || rule->missing != RULES_SKIP);
     uint32_t before = loader->always;
     loader->always += always ? least_checks(loader->rules, rule) : 0;
     if (before <= WEIR_CHECKS_MAX && loader->always > WEIR_CHECKS_MAX)

@@ -190,8 +190,30 @@ static const struct test_problem_case keys[] = {
      "2:38: `client.ip/200`: prefix lengths are `client.ip/64` (IPv6, 0 to 128) or "
      "`client.ip/64/24` (IPv6, and IPv4, 0 to 32)\n"},
     {"limits:\n"
-     "- {name: a, key: [user], on_missing: [deny], rate: 1/s}\n",
-     "2:38: `on_missing` must be a text, not a list\n"},
+     "- {name: a, key: [user], on_missing: {deny: 1}, rate: 1/s}\n",
+     "2:38: `on_missing` must be a text, not a mapping\n"},
+    {"limits:\n"
+     "- {name: a, key: [user], on_missing: [], rate: 1/s}\n",
+     "2:38: `on_missing` has 1 to 8 attributes, and may end in skip, shared or deny\n"},
+    {"limits:\n"
+     "- {name: a, key: [user], on_missing: [shared, org], rate: 1/s}\n",
+     "2:39: `shared` can only be the last of `on_missing`\n"},
+    {"limits:\n"
+     "- {name: a, key: [user], on_missing: [org, client.ip, client.ip/64, deny], rate: 1/s}\n",
+     "2:55: `client.ip/64` is twice in `on_missing`\n"},
+    {"limits:\n"
+     "- {name: a, key: [user], on_missing: [org, user, deny], rate: 1/s}\n",
+     "2:44: `on_missing` `user` is in the key already\n"},
+    {"limits:\n"
+     "- {name: a, key: [user], on_missing: [org, shard], rate: 1/s}\n",
+     "2:44: `on_missing` must be skip, shared, deny or an attribute; did you mean `shared`?\n"},
+    {"limits:\n"
+     "- {name: a, key: [user], on_missing: [org, path.id], rate: 1/s}\n",
+     "2:44: `path.id`: the `path` of this limit's match names no `:id`\n"},
+    {"limits:\n"
+     "- {name: a, key: [user], on_missing: [header.a, header.b, header.c, header.d, header.e,"
+     " header.f, header.g, header.h, header.i], rate: 1/s}\n",
+     "2:38: `on_missing` has at most 8 attributes\n"},
 };
 
 TEST("problems of keys are reported")

@@ -136,6 +136,43 @@ TEST("on missing skips shares denies or takes another")
     weir_rules_unref(rules);
 }
 
+TEST("attributes of a list take the place of a missing one in turn")
+{
+    struct weir_rules *rules =
+        test_load("limits:\n"
+                  "- {name: a, match: {path: ['/items/:id', '/**']}, key: [member], rate: 1/s,"
+                  "   on_missing: [path.id, header.x-key, client.ip/64, shared]}\n");
+    test_expect(ASK(rules, "path", "/items/7", "member", "m", "header.x-key", "k"), "a{member=m}");
+    test_expect(ASK(rules, "path", "/items/7", "header.x-key", "k"), "a{path.id=7}");
+    test_expect(ASK(rules, "path", "/", "header.x-key", "k", "client.ip", "2001:db8::1"),
+                "a{header.x-key=k}");
+    test_expect(ASK(rules, "path", "/", "client.ip", "2001:db8::1"), "a{client.ip=2001:db8::/64}");
+    const struct test_request *test = ASK(rules, "path", "/");
+    test_expect(test, "a{member=-}");
+    assert_int_equal(test->checks[0].flags, 0);
+    weir_rules_unref(rules);
+}
+
+TEST("a list may end in skip or deny and takes each missing attribute's place")
+{
+    struct weir_rules *rules =
+        test_load("limits:\n"
+                  "- {name: skip, key: [user], on_missing: [session, org, skip], rate: 1/s}\n"
+                  "- {name: nothing, key: [user], on_missing: [session, org], rate: 1/s}\n"
+                  "- {name: deny, key: [user], on_missing: [session, org, deny], rate: 1/s}\n"
+                  "- {name: word, key: [user], on_missing: [deny], rate: 1/s}\n"
+                  "- {name: two, key: [user, tenant], on_missing: [session, org], rate: 1/s}\n");
+    const struct test_request *test = ASK_EMPTY(rules);
+    test_expect(test, "deny{user=-} word{user=-}");
+    assert_int_equal(test->checks[0].flags, WEIR_CHECK_ALWAYS_DENY);
+    test_expect(ASK(rules, "org", "o", "tenant", "t"),
+                "skip{org=o} nothing{org=o} deny{org=o} word{user=-} two{org=o,tenant=t}");
+    test_expect(ASK(rules, "session", "s", "org", "o"),
+                "skip{session=s} nothing{session=s} deny{session=s} word{user=-} "
+                "two{session=s,session=s}");
+    weir_rules_unref(rules);
+}
+
 TEST("a check carries what the file says")
 {
     struct weir_rules *rules =

@@ -88,6 +88,25 @@ TEST("what replaces a value is not the value")
     weir_rules_unref(rules);
 }
 
+TEST("what replaces a value is of its kind whatever comes before it")
+{
+    struct weir_rules *rules = test_load("limits:\n- {name: l, key: [user], rate: 1/s,\n"
+                                         "   on_missing: [session, org, tenant, shared]}\n");
+    static const char *const names[] = {"user", "session", "org", "tenant"};
+    for (size_t i = 0; i < 4; i++)
+        for (size_t j = i + 1; j < 4; j++)
+            expect_different(key_of(ASK(rules, names[i], "bob")),
+                             key_of(ASK(rules, names[j], "bob")));
+    expect_same(key_of(ASK(rules, "org", "bob", "tenant", "x")), key_of(ASK(rules, "org", "bob")));
+    char text[300];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    struct key long_one = key_of(ASK(rules, "tenant", text)); /* written from the tuple's hash */
+    assert_memory_equal(long_one.text, "tenant=xxxx", 11);
+    expect_different(long_one, key_of(ASK(rules, "org", text)));
+    weir_rules_unref(rules);
+}
+
 TEST("prefixes group addresses")
 {
     struct weir_rules *rules =

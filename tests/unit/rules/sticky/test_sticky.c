@@ -152,6 +152,8 @@ TEST("what does not go with it is refused")
          "concurrency does not work with `sticky`"},
         {HEAD "  - {name: a, key: [user], rate: 5/min, on_missing: client.ip}\n",
          "skip, shared or deny"},
+        {HEAD "  - {name: a, key: [user], rate: 5/min, on_missing: [client.ip, shared]}\n",
+         "skip, shared or deny"},
         {HEAD "  - {name: a, key: [user], rate: 5/min, borrow: true}\n",
          "`borrow` does not work with `sticky`"},
         {HEAD "  - {name: a, key: [user], rate: 5/min, mode: leased}\n", "needs a shared store"},
