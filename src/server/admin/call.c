@@ -25,6 +25,24 @@ void weir_admin_reply_json(struct weir_http_call *call, json_t *value)
     json_decref(value);
 }
 
+void weir_admin_write_json(struct weir_slot *slot, struct weir_output *output,
+                           enum weir_http_status status, json_t *value)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+    char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+    size_t size = text ? strlen(text) : 0;
+    if (text) {
+        weir_http_begin(http, output, status, slot->detail, slot->flags);
+        weir_http_end(output, "application/json", size);
+        weir_connection_send(slot->connection, output, text,
+                             slot->flags & WEIR_HTTP_HEAD ? 0 : size);
+    } else {
+        weir_http_write_problem(slot, output, WEIR_HTTP_500, weir_error_text(WEIR_ERR_MEMORY));
+    }
+    free(text);
+    json_decref(value);
+}
+
 const char *weir_admin_nearest_limit(const struct weir_rules *rules, struct weir_bytes name)
 {
     uint32_t count = weir_rules_count(rules);

@@ -37,4 +37,8 @@ void weir_admin_refuse_limit(struct weir_http_call *call, struct weir_bytes name
 /* Answers with a JSON value, which it consumes; NULL: memory was out. */
 void weir_admin_reply_json(struct weir_http_call *call, struct json_t *value);
 
+/* The same for a slot that waited, from within its write: `slot->detail` is the route. */
+void weir_admin_write_json(struct weir_slot *slot, struct weir_output *output,
+                           enum weir_http_status status, struct json_t *value);
+
 #endif

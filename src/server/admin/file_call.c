@@ -3,9 +3,8 @@
 #include "server/admin/file_call.h"
 
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "server/admin/call.h"
 #include "server/daemon/daemon.h"
 #include "server/daemon/work.h"
 #include "server/http/reply.h"
@@ -42,22 +41,14 @@ static void job_drop(struct weir_job *job)
 
 static void slot_write(struct weir_slot *slot, struct weir_output *output)
 {
-    struct weir_http *http = weir_connection_workspace(slot->connection);
     struct weir_file_call *call = slot->owner;
     struct weir_reason reason = {""};
     json_t *json = call->answer(call, &reason);
-    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-    if (text) {
-        weir_http_begin(http, output, WEIR_HTTP_200, slot->detail, slot->flags);
-        weir_http_end(output, "application/json", strlen(text));
-        weir_connection_send(slot->connection, output, text,
-                             slot->flags & WEIR_HTTP_HEAD ? 0 : strlen(text));
-    } else {
+    if (json)
+        weir_admin_write_json(slot, output, WEIR_HTTP_200, json);
+    else
         weir_http_write_problem(slot, output, WEIR_HTTP_503,
                                 reason.text[0] ? reason.text : weir_error_text(WEIR_ERR_MEMORY));
-    }
-    free(text);
-    json_decref(json);
     call->release(call);
 }
 

@@ -89,25 +89,6 @@ static const struct weir_standing_settings *settings_of(const struct weir_http_c
 
 /* --- Answers ---------------------------------------------------------------------------------- */
 
-static void write_json(struct weir_slot *slot, struct weir_output *output,
-                       enum weir_http_status status, json_t *json)
-{
-    struct weir_http *http = weir_connection_workspace(slot->connection);
-    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-    size_t size = text ? strlen(text) : 0;
-
-    if (!text) {
-        weir_http_write_problem(slot, output, WEIR_HTTP_500, weir_error_text(WEIR_ERR_MEMORY));
-    } else {
-        weir_http_begin(http, output, status, slot->detail, slot->flags);
-        weir_http_end(output, "application/json", size);
-        weir_connection_send(slot->connection, output, text,
-                             slot->flags & WEIR_HTTP_HEAD ? 0 : size);
-    }
-    free(text);
-    json_decref(json);
-}
-
 /* `shared`: the history is Redis, and what it does not keep is not in force. */
 static void write_not_kept(struct weir_slot *slot, struct weir_output *output, bool shared,
                            const struct weir_reason *reason)
@@ -160,7 +141,7 @@ static void write_change(struct weir_slot *slot, struct weir_output *output,
         json = value_json(wait);
         json_object_set_new(json, "was", was_json(job->was));
         json_object_set_new(json, "written", json_true());
-        write_json(slot, output, WEIR_HTTP_200, json);
+        weir_admin_write_json(slot, output, WEIR_HTTP_200, json);
     }
 }
 
@@ -189,7 +170,7 @@ static void write_late(struct weir_slot *slot, struct weir_output *output, struc
     json_object_set_new(
         json, "reason",
         json_string(state.reason.text[0] ? state.reason.text : "other changes are before it"));
-    write_json(slot, output, WEIR_HTTP_202, json);
+    weir_admin_write_json(slot, output, WEIR_HTTP_202, json);
 }
 
 /* Says of each entry of a network whether the kernel drops its packets. */
@@ -229,7 +210,7 @@ static void write_read(struct weir_slot *slot, struct weir_output *output, const
             weir_penalties_json(weir_worker_rules(worker), job->ladders, weir_worker_time(worker)));
         json_object_set(json, "moves", job->moves);
     }
-    write_json(slot, output, WEIR_HTTP_200, json);
+    weir_admin_write_json(slot, output, WEIR_HTTP_200, json);
 }
 
 static void wait_free(struct wait *wait)

@@ -86,23 +86,12 @@ static json_t *answer(const struct weir_use_service *use, struct weir_bytes limi
 
 static void wait_write(struct weir_slot *slot, struct weir_output *output)
 {
-    struct weir_http *http = weir_connection_workspace(slot->connection);
     struct wait *wait = slot->owner;
     const struct weir_denial_filter filter = weir_use_query_filter(&wait->query);
     uint64_t last;
     json_t *list = after_json(wait->use, &filter, wait->query.after, wait->query.count, &last);
-    json_t *json = answer(wait->use, wait->query.limit, list, last);
-    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-    if (text) {
-        weir_http_begin(http, output, WEIR_HTTP_200, slot->detail, slot->flags);
-        weir_http_end(output, "application/json", strlen(text));
-        weir_connection_send(slot->connection, output, text,
-                             slot->flags & WEIR_HTTP_HEAD ? 0 : strlen(text));
-    } else {
-        weir_http_write_problem(slot, output, WEIR_HTTP_500, weir_error_text(WEIR_ERR_MEMORY));
-    }
-    free(text);
-    json_decref(json);
+    weir_admin_write_json(slot, output, WEIR_HTTP_200,
+                          answer(wait->use, wait->query.limit, list, last));
     free(wait);
 }
 

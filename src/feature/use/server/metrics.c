@@ -317,6 +317,19 @@ static bool wants_denied_keys(struct weir_daemon *daemon, void *read)
     return weir_rules_settings(daemon->rules)->denials.series > 0;
 }
 
+static void put_keys(struct weir_metrics *metrics, const struct weir_metric *metric,
+                     const struct weir_heavy_entry *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char name[2 * WEIR_HEAVY_NAME_MAX + 1];
+        char text[WEIR_SHOWN_TEXT_MAX], key[2 * WEIR_SHOWN_TEXT_MAX + 1];
+        size_t size = weir_shown_text((struct weir_bytes){list[i].text, list[i].text_size}, text);
+        label(name, list[i].name, list[i].name_size);
+        label(key, text, size);
+        weir_metrics_value(metrics, metric, list[i].count, name, key);
+    }
+}
+
 static void put_denied_keys(struct weir_metrics *metrics, const struct weir_metric *metric,
                             const void *numbers)
 {
@@ -329,14 +342,7 @@ static void put_denied_keys(struct weir_metrics *metrics, const struct weir_metr
                                         (struct weir_bytes){NULL, 0}, list, count, max);
     if (list)
         weir_top_denied_sort(list, count);
-    for (size_t i = 0; i < count && i < most; i++) {
-        char name[2 * WEIR_HEAVY_NAME_MAX + 1];
-        char text[WEIR_SHOWN_TEXT_MAX], key[2 * WEIR_SHOWN_TEXT_MAX + 1];
-        size_t size = weir_shown_text((struct weir_bytes){list[i].text, list[i].text_size}, text);
-        label(name, list[i].name, list[i].name_size);
-        label(key, text, size);
-        weir_metrics_value(metrics, metric, list[i].count, name, key);
-    }
+    put_keys(metrics, metric, list, count < most ? count : most);
     free(list);
 }
 
@@ -365,14 +371,7 @@ static void put_top(struct weir_metrics *metrics, const struct weir_metric *metr
         weir_heavy_get(read, count, &list[count]);
     if (list)
         qsort(list, count, sizeof *list, by_count);
-    for (uint32_t i = 0; i < count && i < most; i++) {
-        char name[2 * WEIR_HEAVY_NAME_MAX + 1];
-        char text[WEIR_SHOWN_TEXT_MAX], key[2 * WEIR_SHOWN_TEXT_MAX + 1];
-        size_t size = weir_shown_text((struct weir_bytes){list[i].text, list[i].text_size}, text);
-        label(name, list[i].name, list[i].name_size);
-        label(key, text, size);
-        weir_metrics_value(metrics, metric, list[i].count, name, key);
-    }
+    put_keys(metrics, metric, list, count < most ? count : most);
     free(list);
 }
 
