@@ -7,9 +7,11 @@
 #include <strings.h>
 
 #include "core/bytes.h"
+#include "core/text/credential.h"
 #include "rules/attribute_table.h"
 #include "rules/compiled.h"
 #include "rules/known_names.h"
+#include "rules/load/attributes.h"
 #include "rules/unknown_names.h"
 
 #define HEADER_SIZE (sizeof(RULES_HEADER) - 1)
@@ -154,6 +156,21 @@ static void repeat_credential(struct weir_request *request, struct weir_attribut
                      ": given more than once, with different values");
 }
 
+/* What comes of a credential with commas. They may join the lines of a repeated field (Envoy's
+ * ext_authz hands them on so, as RFC 9110 5.2 allows), so each part counts as a line. */
+__attribute__((noinline)) static struct weir_bytes
+split_credential(struct weir_request *request, struct weir_attribute_source source,
+                 struct weir_bytes value)
+{
+    bool scheme = rules_has_scheme(request->rules->attribute_names[source.attribute]);
+    struct weir_bytes line, taken = {value.data, 0};
+    if (!weir_credential_next(&value, scheme, &taken))
+        return taken;
+    while (weir_credential_next(&value, scheme, &line))
+        repeat_credential(request, source, &taken, line);
+    return taken;
+}
+
 /* Puts another line of a header field behind those that came before. What was joined last grows in
  * its place; anything else moves to the end of the room first. */
 __attribute__((noinline)) static void join_field(struct weir_request *request,
@@ -216,6 +233,9 @@ void weir_request_take(struct weir_request *request, struct weir_attribute_sourc
         request_fail(request, source, WEIR_ERR_SYNTAX, " is given twice");
     *named |= of_request ? 0 : bit;
     note_trust(request, attribute, bit, trust);
+    if (request->rules->repeated[attribute] >= RULES_REPEATED_UNREADABLE && value.size > 0 &&
+        memchr(value.data, ',', value.size))
+        value = split_credential(request, source, value);
     if (attribute == WEIR_ATTR_CLIENT_IP)
         put_address(request, source, value);
     else if (of_request && known->data && attribute >= WEIR_ATTR_FIRST_NAMED)

@@ -91,3 +91,66 @@ size_t weir_credential_write(const struct weir_credential *credential, char *out
         memcpy(end, credential->token.data, credential->token.size);
     return (size_t)(end - out) + credential->token.size;
 }
+
+/* --- Several ---------------------------------------------------------------------------------- */
+
+/* The end of a quoted text that begins at `at`, behind its quote; `at` where it does not end. */
+static size_t quoted_end(struct weir_bytes text, size_t at)
+{
+    for (size_t i = at + 1; i < text.size; i++) {
+        if (text.data[i] == '"')
+            return i + 1;
+        i += text.data[i] == '\\';
+    }
+    return at;
+}
+
+/* The comma, or the end, behind what begins at `at`. Only values of parameters are quoted. */
+static size_t comma_find(struct weir_bytes text, size_t at, bool scheme)
+{
+    while (at < text.size && text.data[at] != ',') {
+        bool quote = scheme && text.data[at] == '"' && at > 0 && text.data[at - 1] == '=';
+        size_t end = quote ? quoted_end(text, at) : at;
+        at = end > at ? end : at + 1;
+    }
+    return at;
+}
+
+/* `name=value` or `name="value"`; not a token that ends in padding. */
+static bool is_parameter(struct weir_bytes text)
+{
+    size_t at = 0;
+    while (at < text.size && text.data[at] != '=' && text.data[at] != '"' &&
+           !is_space(text.data[at]))
+        at++;
+    if (at == 0 || at + 1 >= text.size || text.data[at] != '=' || text.data[at + 1] == '=')
+        return false;
+    at++;
+    if (text.data[at] == '"')
+        return quoted_end(text, at) == text.size;
+    while (at < text.size && !is_space(text.data[at]))
+        at++;
+    return at == text.size;
+}
+
+bool weir_credential_next(struct weir_bytes *rest, bool scheme, struct weir_bytes *credential)
+{
+    struct weir_bytes text = *rest;
+    while (text.size > 0 && (text.data[0] == ',' || is_space(text.data[0]))) {
+        text.data++;
+        text.size--;
+    }
+    size_t end = comma_find(text, 0, scheme);
+    struct weir_credential first;
+    weir_credential_read(&first, (struct weir_bytes){text.data, end});
+    bool parameters = scheme && first.scheme.size > 0 && is_parameter(first.token);
+    while (parameters && end < text.size) {
+        size_t next = comma_find(text, end + 1, scheme);
+        struct weir_bytes more = trim((struct weir_bytes){text.data + end + 1, next - end - 1});
+        parameters = more.size == 0 || is_parameter(more);
+        end = parameters ? next : end;
+    }
+    *credential = trim((struct weir_bytes){text.data, end});
+    *rest = (struct weir_bytes){text.data + end, text.size - end};
+    return end > 0;
+}

@@ -42,4 +42,14 @@ static inline struct weir_bytes weir_credential_form(struct weir_bytes value, ch
     return credential.as_is && form.size == value.size ? value : form;
 }
 
+/* Takes the next of the credentials that are joined by commas, as an intermediary may join the
+ * lines of a repeated header field (RFC 9110 5.2; Envoy's ext_authz does): "K,x" is two. With
+ * `scheme` the value is one of Authorization, whose parameters are one credential:
+ *
+ *    Digest username="a, b", uri="/"   one
+ *    Bearer K,Digest username="a"      two
+ *
+ * False: there is none left; empty ones and white space around them are skipped. */
+bool weir_credential_next(struct weir_bytes *rest, bool scheme, struct weir_bytes *credential);
+
 #endif

@@ -17,6 +17,20 @@ static size_t form_of(const char *value, size_t size, char *out)
     return used;
 }
 
+/* Each part is within the value, behind the one before, and is not empty. */
+static void take_apart(const char *value, size_t size, bool scheme)
+{
+    struct weir_bytes rest = {value, size}, part;
+    const char *end = value;
+    while (weir_credential_next(&rest, scheme, &part)) {
+        REQUIRE(part.size > 0 && part.data >= end && part.data + part.size <= rest.data);
+        REQUIRE(rest.data + rest.size == value + size);
+        REQUIRE(scheme || !memchr(part.data, ',', part.size));
+        end = part.data + part.size;
+    }
+    REQUIRE(rest.size == 0 && part.size == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *value = fuzz_copy(data, size);
@@ -24,6 +38,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     REQUIRE(once && twice);
     size_t first = form_of(value, size, once);
     REQUIRE(form_of(once, first, twice) == first && memcmp(once, twice, first) == 0);
+
+    take_apart(value, size, false);
+    take_apart(value, size, true);
 
     for (size_t i = 0; i < size && value[i] != ' ' && value[i] != '\t'; i++)
         if (memchr(value, ' ', size) && value[i] >= 'a' && value[i] <= 'z')

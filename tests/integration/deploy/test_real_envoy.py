@@ -2,7 +2,9 @@
 """A real Envoy in front, with examples/envoy/envoy.yaml and the snippets of docs/deploy/envoy.md, limits a
 real application by weir: its rate limit service, ext_authz over HTTP and over gRPC."""
 
+import json
 import time
+from hashlib import sha256
 
 import pytest
 
@@ -98,7 +100,10 @@ def test_requests_pass_while_the_service_is_away_as_envoy_is_set(tmp_path, wheel
 def fixture_site(request, tmp_path, wheel, app):
     """A client's view: Envoy's address; beside it weir and the application."""
     filters = blocks("deploy/envoy.md")[request.param == "grpc"]
-    with Weir(tmp_path, rules_of(*LIMITS), "--grpc", "127.0.0.1:0") as weir:
+    keys = tmp_path / "keys.yaml"
+    keys.write_text(json.dumps({sha256(b"K").hexdigest(): {"user": "ann"}}), encoding="utf-8")
+    rules = rules_of(*LIMITS, identify=["header.x-api-key", "header.authorization"], keys=str(keys))
+    with Weir(tmp_path, rules, "--grpc", "127.0.0.1:0") as weir:
         address = weir.http_address if request.param == "http" else weir.grpc_address
         with envoy(wheel, tmp_path, address, app.address, filters,
                    http2=request.param == "grpc") as proxy:
@@ -135,6 +140,20 @@ def test_headers_reach_the_rules_and_a_client_cannot_say_who_it_is(site):
                    "X-Original-URI": "/free"}
             statuses.append(client.request("GET", "/spoof", lie).status)
         assert statuses == [200, 429, 429, 429]
+
+
+def test_two_keys_of_one_request_are_denied_although_envoy_joins_their_lines(site):
+    def status(**fields):
+        with Client(site.address) as client:  # Envoy closes a connection after a 400
+            return client.request("GET", "/keys", fields).status
+
+    assert status(**{"X-Api-Key": "K"}) == 200
+    for one, other in (("K", "x"), ("x", "K")):
+        assert status(**{"X-Api-Key": one, "x-api-key": other}) == 400
+        assert status(Authorization=f"Bearer {one}", authorization=f"Bearer {other}") == 400
+    assert status(**{"X-Api-Key": "K", "x-api-key": "K"}) == 200
+    assert status(Authorization='Digest username="ann", realm="weir, here", nonce="1"') == 200
+    assert len(site.app.seen) == 3
 
 
 # --- Quotas --------------------------------------------------------------------------------------

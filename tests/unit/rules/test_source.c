@@ -2,6 +2,7 @@
 #include "rules/source.h"
 #include "test.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -283,6 +284,40 @@ TEST("fields without room are too large")
     expect_end(asked, WEIR_ERR_TOO_LARGE,
                "header.x-a: repeated header fields are too large together");
     asked_close(asked);
+}
+
+TEST("a credential that was joined of several lines is several lines")
+{
+    static const char rules[] =
+        "limits:\n- {name: a, key: [header.authorization, header.x-a], rate: 10/s}\n";
+    static const struct {
+        const char *how, *value, *expected; /* expected NULL: it is unreadable */
+    } cases[] = {
+        {"deny", "Bearer K,Bearer x", NULL},
+        {"deny", "Bearer K,Bearer K", "Bearer K"},
+        {"deny", "Digest a=b, c=\"d,e\"", "Digest a=b, c=\"d,e\""},
+        {"first", "Bearer K,Bearer x", "Bearer K"},
+        {"last", "Bearer K,Bearer x", "Bearer x"},
+        {"deny", ",", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[256];
+        struct asked *asked = malloc(sizeof *asked);
+        assert_non_null(asked);
+        snprintf(text, sizeof text, "repeated_credentials: %s\n%s", cases[i].how, rules);
+        asked->rules = test_load(text);
+        begin(asked, WEIR_FIELDS_NONE);
+        put_field(asked, "authorization", cases[i].value);
+        put_field(asked, "x-a", "1, 2"); /* no credential */
+        expect(asked, "header.x-a", "1, 2");
+        if (cases[i].expected)
+            expect(asked, "header.authorization", cases[i].expected);
+        expect_end(asked, cases[i].expected ? 0 : WEIR_ERR_SYNTAX,
+                   cases[i].expected
+                       ? ""
+                       : "header.authorization: given more than once, with different values");
+        asked_close(asked);
+    }
 }
 
 TEST("trust is of each value")

@@ -67,6 +67,46 @@ TEST("without a scheme the value is as it is")
     assert_form("Bearer ", "Bearer", "Bearer");
 }
 
+/* The credentials of a value, with " | " between them. */
+static void assert_parts(const char *value, bool scheme, const char *expected)
+{
+    char out[256] = "";
+    struct weir_bytes rest = {value, strlen(value)}, part;
+    while (weir_credential_next(&rest, scheme, &part))
+        snprintf(out + strlen(out), sizeof out - strlen(out), "%s%.*s", out[0] ? " | " : "",
+                 (int)part.size, part.data);
+    assert_string_equal(out, expected);
+    assert_int_equal(rest.size, 0);
+}
+
+TEST("lines that were joined by commas are taken apart")
+{
+    assert_parts("K,x", false, "K | x");
+    assert_parts(" K , x,", false, "K | x");
+    assert_parts(",,K,,K", false, "K | K");
+    assert_parts("", false, "");
+    assert_parts(" , \t,", true, "");
+    assert_parts("Bearer K,Bearer x", true, "Bearer K | Bearer x");
+    assert_parts("Bearer K,x", true, "Bearer K | x");
+    assert_parts("Bearer K,x=y", true, "Bearer K | x=y");
+    assert_parts("a=\"b,K\"", false, "a=\"b | K\"");
+}
+
+TEST("parameters of one credential stay together, and no other line hides among them")
+{
+    assert_parts("Digest username=\"a, \\\" b\", uri=\"/?ids=1,2\",nc=00000001", true,
+                 "Digest username=\"a, \\\" b\", uri=\"/?ids=1,2\",nc=00000001");
+    assert_parts("AWS4-HMAC-SHA256 Credential=a/b, SignedHeaders=host;date, Signature=0f", true,
+                 "AWS4-HMAC-SHA256 Credential=a/b, SignedHeaders=host;date, Signature=0f");
+    assert_parts("Digest a=b,Bearer K", true, "Digest a=b | Bearer K");
+    assert_parts("Bearer K,Digest a=b,c=d", true, "Bearer K | Digest a=b,c=d");
+    assert_parts("Digest a=\",Bearer K", true, "Digest a=\" | Bearer K");
+    assert_parts("Digest a=b,Sz==", true, "Digest a=b | Sz==");
+    assert_parts("Digest a=b,Sz=", true, "Digest a=b | Sz=");
+    assert_parts("Digest a=b,K", true, "Digest a=b | K");
+    assert_parts("Bearer Sz=,K=v", true, "Bearer Sz= | K=v");
+}
+
 TEST("the form of a form is itself")
 {
     static const char alphabet[] = "bBeEaArR  \t,Kk=";
