@@ -16,6 +16,7 @@
 #define POOL "a worker has one connection to Redis, and pipelines"
 #define MEMCACHE "memcached is not supported"
 #define TRACING "tracing is not supported"
+#define UNREAD "the original does not read it either"
 #define PERSECOND "limits per second are in the same Redis as the others"
 
 /* Variables that are reported where they have another value than `standard`. */
@@ -65,6 +66,9 @@ static const struct {
     {"TRACING_SERVICE_NAMESPACE", "", TRACING},
     {"TRACING_SERVICE_INSTANCE_ID", "", TRACING},
     {"TRACING_SAMPLING_RATE", "1", TRACING},
+    {"OTEL_EXPORTER_OTLP_ENDPOINT", "", TRACING},
+    {"PROTO", "tcp", UNREAD},
+    {"GRPC_SERVER_TLS_CA_CERT", "", UNREAD ": GRPC_CLIENT_TLS_CACERT asks for certificates"},
 };
 
 /* Variables that need REDIS_URL. The original has a default for it, so there they have an effect.

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/options.h"
 #include "feature/envoy/cli/environment.h"
@@ -12,6 +13,7 @@
 struct envoy_options {
     uint32_t workers;
     bool print_config;
+    const char *xds_cache;
 };
 
 #define AT(field) .at = offsetof(struct envoy_options, field)
@@ -22,6 +24,10 @@ static const struct cli_option options_table[] = {
                AT(print_config)),
     CLI_OPTION(0, "workers", "N", "threads that decide; 'auto' (the default): one a core",
                .kind = CLI_AUTO, .min = 1, .max = WEIR_WORKERS_MAX, AT(workers)),
+    CLI_OPTION(0, "xds-cache", "FILE",
+               "keep the last good configuration of a control plane in FILE, for a\n"
+               "start without it (also WEIR_XDS_CACHE)",
+               .kind = CLI_TEXT, AT(xds_cache)),
 };
 
 static const struct cli_syntax syntax = {
@@ -37,10 +43,12 @@ static const struct cli_syntax syntax = {
     .count = sizeof options_table / sizeof *options_table,
 };
 
+/* An option goes before its variable. */
 static const char *from_process(void *context, const char *name)
 {
-    (void)context;
-    return getenv(name);
+    const struct envoy_options *options = context;
+    return options->xds_cache && !strcmp(name, "WEIR_XDS_CACHE") ? options->xds_cache
+                                                                 : getenv(name);
 }
 
 int weir_command_envoy(int argc, char **argv)
@@ -52,7 +60,7 @@ int weir_command_envoy(int argc, char **argv)
     int status;
     if (cli_read_options(&syntax, argc, argv, &options, &status) < 0)
         return status;
-    int err = cli_envoy_read(&envoy, from_process, NULL, stderr, &reason);
+    int err = cli_envoy_read(&envoy, from_process, &options, stderr, &reason);
     if (err < 0) {
         cli_error("%s", reason.text[0] ? reason.text : weir_error_text(err));
         return EXIT_FAILURE;

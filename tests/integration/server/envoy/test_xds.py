@@ -7,6 +7,7 @@ import pytest
 from daemon.certificates import Authority
 from daemon.envoy import OK, OVER_LIMIT, rule
 from daemon.waiting import wait_until
+from model.program import run_weir
 from control_plane import ControlPlane, config
 from service import Service
 
@@ -116,6 +117,13 @@ def test_a_cache_holds_the_rules_over_a_start_without_the_control_plane(tmp_path
         assert "damaged" in weir.wait_event("envoy_xds_cache")
         with pytest.raises(grpc.RpcError):
             weir.ask("shop", ("user", "a"))
+
+
+def test_the_cache_of_weir_envoy_is_an_option_or_a_variable():
+    given = {"CONFIG_TYPE": "GRPC_XDS_SOTW", "WEIR_XDS_CACHE": "/by-variable"}
+    for options, cache in ((), "/by-variable"), (("--xds-cache", "/by-option"), "/by-option"):
+        printed = run_weir("envoy", "--print-config", *options, env=given).stdout
+        assert f"    cache: '{cache}'\n" in printed
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["by its name", "by another name"])

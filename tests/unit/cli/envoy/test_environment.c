@@ -500,6 +500,9 @@ TEST("no variable is skipped")
         "TRACING_SERVICE_NAMESPACE=x",
         "TRACING_SERVICE_INSTANCE_ID=x",
         "TRACING_SAMPLING_RATE=0.5",
+        "OTEL_EXPORTER_OTLP_ENDPOINT=http://x",
+        "PROTO=udp",
+        "GRPC_SERVER_TLS_CA_CERT=/x",
     };
     const char *all[16] = {NULL};
     memcpy(all, base, sizeof base);
