@@ -62,3 +62,11 @@ bool rules_find_foreign(struct weir_bytes text, uint16_t attribute, struct rules
         *found = (struct rules_foreign){at, judge(text, at, attribute)};
     return found->what;
 }
+
+bool rules_find_foreign_path(struct weir_bytes text, struct rules_foreign *found)
+{
+    *found = (struct rules_foreign){find_byte(text, 0, "<>"), "`<name>`"};
+    if (found->at == text.size && text.size > 0 && text.data[text.size - 1] == '$')
+        *found = (struct rules_foreign){text.size - 1, "`$` at the end"};
+    return found->at < text.size;
+}

@@ -24,4 +24,8 @@ struct rules_foreign {
 /* Finds the first such thing in a value of `attribute` (enum weir_attribute, or another number). */
 bool rules_find_foreign(struct weir_bytes text, uint16_t attribute, struct rules_foreign *found);
 
+/* The same in a pattern of paths, beyond what the pattern itself refuses: `/users/<id>`, `/login$`.
+ * In paths these bytes are meant where they are encoded. */
+bool rules_find_foreign_path(struct weir_bytes text, struct rules_foreign *found);
+
 #endif

@@ -113,7 +113,7 @@ static void load_routes(struct rules_loader *loader, const struct rules_node *no
         int class = find_class(loader, node->items[2 * i + 1], "a class", priority);
         if (!rules_read_text(loader, key, "a route", &text))
             continue;
-        int err = rules_read_pattern(loader, text, &pattern, &route->atom, &reason);
+        int err = rules_read_pattern(loader, key, text, &pattern, &route->atom, &reason);
         if (err < 0 && err != WEIR_ERR_MEMORY)
             rules_problem(loader, key, "%s", reason.text);
         if (err < 0 || class < 0)

@@ -195,7 +195,8 @@ static void load_routes(struct rules_loader *loader, const struct rules_node *no
         struct weir_bytes text;
         if (!rules_read_text(loader, items.items[i], "routes", &text))
             continue;
-        int err = rules_read_pattern(loader, text, &pattern, &routes[score->route_count], &reason);
+        int err = rules_read_pattern(loader, items.items[i], text, &pattern,
+                                     &routes[score->route_count], &reason);
         if (err == 0)
             score->route_count++;
         else if (err != WEIR_ERR_MEMORY)

@@ -44,7 +44,7 @@ static bool read_route(struct rules_loader *loader, const struct rules_node *nod
     }
     route->path = rules_keep_text(loader, path.data, path.size);
     struct weir_path_pattern pattern;
-    if (rules_read_pattern(loader, path, &pattern, &route->atom, &reason) < 0) {
+    if (rules_read_pattern(loader, node, path, &pattern, &route->atom, &reason) < 0) {
         if (!loader->no_memory)
             rules_problem(loader, node, "%s", reason.text);
         return false;

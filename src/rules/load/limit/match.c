@@ -242,8 +242,22 @@ static void load_value(struct rules_loader *loader, const struct rules_node *nod
     values[part->count++] = value;
 }
 
-int rules_read_pattern(struct rules_loader *loader, struct weir_bytes text,
-                       struct weir_path_pattern *pattern, uint32_t *atom,
+static void check_foreign_path(struct rules_loader *loader, const struct rules_node *node,
+                               struct weir_bytes text)
+{
+    struct rules_foreign found;
+    struct rules_quote quote;
+    if (!rules_find_foreign_path(text, &found))
+        return;
+    (void)rules_deprecated(
+        loader, node,
+        "path pattern %s: %s is not special here, so that it would match this very text; `:name` "
+        "or `*` matches one segment, `**` the rest; write `%%%02X` if it is meant",
+        rules_quote(&quote, text.data, text.size), found.what, (unsigned)text.data[found.at]);
+}
+
+int rules_read_pattern(struct rules_loader *loader, const struct rules_node *node,
+                       struct weir_bytes text, struct weir_path_pattern *pattern, uint32_t *atom,
                        struct weir_reason *reason)
 {
     char room[WEIR_PATH_MAX];
@@ -259,6 +273,7 @@ int rules_read_pattern(struct rules_loader *loader, struct weir_bytes text,
         struct weir_bytes *segment = &pattern->segments[i].text;
         segment->data = segment->data ? kept + (segment->data - room) : NULL;
     }
+    check_foreign_path(loader, node, text);
     struct weir_rules *rules = loader->rules;
     uint32_t atoms = rules->atom_count;
     *atom = rules_path_trie_add(&rules->paths, pattern, &rules->atom_count);
@@ -279,7 +294,7 @@ static void load_pattern(struct rules_loader *loader, const struct rules_node *n
     struct weir_reason reason;
     if (!rules_read_text(loader, node, "path", &text))
         return;
-    int err = rules_read_pattern(loader, text, &loader->patterns[loader->pattern_count],
+    int err = rules_read_pattern(loader, node, text, &loader->patterns[loader->pattern_count],
                                  &atoms[part->count], &reason);
     if (err == WEIR_ERR_MEMORY)
         return;

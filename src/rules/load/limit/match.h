@@ -16,10 +16,11 @@ void rules_load_paths(struct rules_loader *loader, const struct rules_node *node
 uint32_t rules_literal_atom(struct rules_loader *loader, uint16_t attribute,
                             struct weir_bytes value);
 
-/* Compiles a pattern of paths, keeps it, and adds it to the file's: *atom. Errors: as
+/* Compiles a pattern of paths, keeps it, and adds it to the file's: *atom. What it has of patterns
+ * of other programs is reported at the node (foreign.h). Errors: as
  * weir_path_pattern_compile; WEIR_ERR_MEMORY, which is remembered. */
-int rules_read_pattern(struct rules_loader *loader, struct weir_bytes text,
-                       struct weir_path_pattern *pattern, uint32_t *atom,
+int rules_read_pattern(struct rules_loader *loader, const struct rules_node *node,
+                       struct weir_bytes text, struct weir_path_pattern *pattern, uint32_t *atom,
                        struct weir_reason *reason) __attribute__((warn_unused_result));
 
 /* For "path.NAME": the segment called NAME in each pattern of the limit's path, or -1. NULL after a

@@ -87,6 +87,23 @@ TEST("they are deprecated in each attribute")
     test_deprecated(LIMIT("header.user-agent: '\\~*(bot)'"), "");
 }
 
+TEST("parameters and anchors of other routers are deprecated in paths")
+{
+    test_deprecated(LIMIT("path: /users/<int:id>/x"),
+                    "1:56: path pattern `/users/<int:id>/x`: `<name>` is not special here, so that "
+                    "it would match this very text; `:name` or `*` matches one segment, `**` the "
+                    "rest; write `%3C` if it is meant\n");
+    test_deprecated(LIMIT("path: /login$"),
+                    "1:56: path pattern `/login$`: `$` at the end is not special here, so that it "
+                    "would match this very text; `:name` or `*` matches one segment, `**` the "
+                    "rest; write `%24` if it is meant\n");
+    test_deprecated("limits: [{ name: a, key: [], rate: 9/s, cost: { 'GET /<id>': 2 } }]\n",
+                    "1:49: path pattern `/<id>`: `<name>` is not special here, so that it would "
+                    "match this very text; `:name` or `*` matches one segment, `**` the rest; "
+                    "write `%3C` if it is meant\n");
+    test_deprecated(LIMIT("path: [/$metadata, /a$/b, /%3Cid%3E, /login%24, '/x(1)', /**]"), "");
+}
+
 /* Whether a request with this value meets the limit. */
 static void expect_match(const char *match, const char *name, const char *value, bool meets)
 {
