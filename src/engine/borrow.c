@@ -416,10 +416,10 @@ static void account_borrowed(const struct weir_entry *entry)
     uint16_t count = weir_engine_borrowed(&entry->decision, borrowed);
     for (uint16_t i = 0; i < count; i++) {
         uint32_t rule = borrowed[i].check->rule;
-        struct weir_engine_counters *counters = &entry->generation->views[rule].tally->counters;
-        weir_count(&counters->borrowed, 1);
+        struct weir_tally *tally = entry->generation->views[rule].tally;
+        weir_count(&tally->counters.borrowed, 1);
         if (borrowed[i].pool == rule)
-            weir_count(&counters->bought, borrowed[i].check->cost);
+            weir_count(tally->bought, borrowed[i].check->cost);
     }
 }
 

@@ -299,7 +299,8 @@ struct weir_engine_counters {
         lent; /* those of `allowed` that another region has lent (lend.h of feature/region) */
     _Atomic uint64_t borrowed; /* denied, but its pool, or a top-up, admitted the request: not among
                                   `denied` */
-    _Atomic uint64_t bought;   /* units of top-ups that requests have taken */
+    _Atomic uint64_t bought;   /* units of top-ups that requests have taken, unless
+                                  weir_engine_options.counts has a place for their name */
     _Atomic uint64_t trials[WEIR_TRIAL_OUTCOMES]; /* of its candidate */
     _Atomic uint64_t warnings[WEIR_WARN_MAX];     /* reported, by threshold (weir_rules_warn_at) */
     _Atomic uint64_t actions[WEIR_ACTIONS]; /* what its `steps` and `reject` have made of requests:

@@ -183,11 +183,24 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
     return 0;
 }
 
+/* Units that were bought: the cost of what the name of their states has admitted. */
+static void place_bought(struct weir_generation *generation, uint32_t rule,
+                         const struct weir_counts_place *place)
+{
+    struct weir_tally *tally = generation->views[rule].tally;
+    const char *name = weir_rules_top_up_name(generation->rules, rule);
+    struct weir_counts *counts = NULL;
+    if (name && place->find)
+        counts = place->find(place->context, (struct weir_bytes){name, strlen(name)});
+    tally->bought = counts ? &counts->cost : &tally->counters.bought;
+}
+
 void weir_generation_place(struct weir_generation *generation,
                            const struct weir_counts_place *place)
 {
     for (uint32_t i = 0; i < generation->count; i++) {
         struct weir_rule_view *view = &generation->views[i];
+        place_bought(generation, i, place);
         view->counts = place->find ? place->find(place->context, view->name) : NULL;
         if (!view->counts)
             view->counts = &view->tally->counters.counts;

@@ -16,7 +16,8 @@
 /* One limit's counters; an engine has its own blocks of them, so no two workers write one line. */
 struct weir_tally {
     struct weir_engine_counters counters;
-    uint32_t generations; /* that have a limit of this name; 0: on the free list */
+    _Atomic uint64_t *bought; /* the counters', or where the engine's user has it */
+    uint32_t generations;     /* that have a limit of this name; 0: on the free list */
     struct weir_tally *next_free;
 };
 

@@ -14,7 +14,8 @@
  * as long as the file lives.
  *
  * A slot has room for WEIR_EDGE_LIMITS names of limits; the decisions of others are in the results
- * alone. A name keeps its room when the rules lose it.
+ * alone. A name keeps its room when the rules lose it. What is bought above a limit has a name, too
+ * (rules/charge/top_up.h); its `cost` are the units that requests have taken.
  *
  * Trust: who may write the state may write here. A reader never maps the file: it reads at offsets
  * of its own, and what it finds are numbers that only its metrics show.

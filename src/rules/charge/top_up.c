@@ -20,6 +20,11 @@ bool weir_rules_takes_top_up(const struct weir_rules *rules, uint32_t rule)
     return rules->top_ups && rule < rules->rule_count && rules->top_ups[rule];
 }
 
+const char *weir_rules_top_up_name(const struct weir_rules *rules, uint32_t rule)
+{
+    return weir_rules_takes_top_up(rules, rule) ? rules->top_ups[rule]->name : NULL;
+}
+
 uint64_t weir_rules_top_up_life(const struct weir_rules *rules, uint32_t rule)
 {
     return rules->top_ups[rule]->spec.window_ns;

@@ -26,6 +26,10 @@
 bool weir_rules_any_top_up(const struct weir_rules *rules);
 bool weir_rules_takes_top_up(const struct weir_rules *rules, uint32_t rule);
 
+/* What the state of its top-ups is called: NAME~top_up, which is no limit's. NULL: it takes none.
+ */
+const char *weir_rules_top_up_name(const struct weir_rules *rules, uint32_t rule);
+
 /* How long units live that this limit's keys are given without an end. */
 uint64_t weir_rules_top_up_life(const struct weir_rules *rules, uint32_t rule);
 

@@ -88,6 +88,11 @@ def test_nginx_takes_what_was_bought_once_its_limit_denies(pair):
     counts = nginx.metrics()
     assert counts['weir_decisions_total{front="nginx",limit="month",result="allowed"}'] == 7
     assert counts['weir_decisions_total{front="nginx",limit="month",result="denied"}'] == 4
+    weir.admin_token = "s3cret"
+    counts = weir.metrics()
+    assert counts['weir_edge_bought_units_total{limit="month"}'] == 4
+    assert counts['weir_bought_units_total{limit="month"}'] == 0
+    assert not any(name.startswith("weir_edge_bought") and "all" in name for name in counts)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

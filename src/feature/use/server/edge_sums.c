@@ -23,14 +23,24 @@ static void open_file(struct weir_use_service *use, unsigned how)
     use->edge.failed = true;
 }
 
+/* The number of the limit that a name of the file is of, as its own or its top-ups' (`names`). */
+static uint32_t find_name(const struct weir_use_service *use, uint32_t names, uint64_t name)
+{
+    const char *text = (const char *)&name;
+    return rules_string_map_find(&use->names, names, rules_text_hash(text, sizeof name), text,
+                                 sizeof name);
+}
+
 static void add_limit(void *context, uint64_t name, const struct weir_edge_sum *counts)
 {
     struct weir_use_service *use = context;
-    const char *text = (const char *)&name;
-    uint32_t i = rules_string_map_find(&use->names, WEIR_USE_NAMES_OF_EDGE,
-                                       rules_text_hash(text, sizeof name), text, sizeof name);
-    if (i == RULES_NONE)
+    uint32_t i = find_name(use, WEIR_USE_NAMES_OF_EDGE, name);
+    if (i == RULES_NONE) {
+        i = find_name(use, WEIR_USE_TOP_UPS_OF_EDGE, name);
+        if (i != RULES_NONE)
+            use->limits[i].edge_bought_read += counts->cost;
         return;
+    }
     struct weir_edge_sum *sum = &use->limits[i].edge_read;
     sum->allowed += counts->allowed;
     sum->denied += counts->denied;
@@ -48,15 +58,19 @@ void weir_use_edge_read(struct weir_use_service *use)
         open_file(use, 0);
     if (!use->edge.file)
         return;
-    for (uint32_t i = 0; i < use->limit_count; i++)
+    for (uint32_t i = 0; i < use->limit_count; i++) {
         use->limits[i].edge_read = (struct weir_edge_sum){.allowed = 0};
+        use->limits[i].edge_bought_read = 0;
+    }
     if (weir_edge_read(use->edge.file, results, add_limit, use) < 0) {
         weir_use_edge_close(use);
         return;
     }
     memcpy(use->edge.results, results, sizeof results);
-    for (uint32_t i = 0; i < use->limit_count; i++)
+    for (uint32_t i = 0; i < use->limit_count; i++) {
         use->limits[i].edge = use->limits[i].edge_read;
+        use->limits[i].edge_bought = use->limits[i].edge_bought_read;
+    }
 }
 
 void weir_use_edge_close(struct weir_use_service *use)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "feature/use/server/edge_sums.h"
+#include "rules/charge/top_up.h"
 #include "rules/counter.h"
 #include "rules/follow.h"
 #include "server/daemon/daemon.h"
@@ -105,6 +106,16 @@ void weir_use_limits_free(struct weir_use_limits *limits)
     free(limits);
 }
 
+/* False: no memory. A limit without that name (NULL) has no place among them. */
+static bool add_edge_name(struct weir_use_limits *limits, uint32_t names, uint64_t *hash,
+                          const char *name, uint32_t limit)
+{
+    if (!name)
+        return true;
+    *hash = weir_edge_name(name, strlen(name));
+    return rules_string_map_add(&limits->names, names, (const char *)hash, sizeof *hash, limit);
+}
+
 int weir_use_limits_open(struct weir_use_limits **out, const struct weir_rules *rules)
 {
     uint32_t count = weir_rules_count(rules);
@@ -118,10 +129,10 @@ int weir_use_limits_open(struct weir_use_limits **out, const struct weir_rules *
         size_t size = strnlen(whole, WEIR_HEAVY_NAME_MAX);
         memcpy(limit->name, whole, size);
         limit->distinct = WEIR_DISTINCT_LIMITS;
-        limit->edge_name = weir_edge_name(whole, strlen(whole));
         fine = rules_string_map_add(&limits->names, WEIR_USE_NAMES, limit->name, size, i) &&
-               rules_string_map_add(&limits->names, WEIR_USE_NAMES_OF_EDGE,
-                                    (const char *)&limit->edge_name, sizeof limit->edge_name, i);
+               add_edge_name(limits, WEIR_USE_NAMES_OF_EDGE, &limit->edge_name, whole, i) &&
+               add_edge_name(limits, WEIR_USE_TOP_UPS_OF_EDGE, &limit->edge_top_up_name,
+                             weir_rules_top_up_name(rules, i), i);
     }
     if (!fine) {
         weir_use_limits_free(limits);
@@ -139,6 +150,7 @@ static void limit_continue(struct weir_use_limit *limit, struct weir_use_limit *
     *limit = *old;
     memcpy(limit->name, named.name, sizeof limit->name);
     limit->edge_name = named.edge_name;
+    limit->edge_top_up_name = named.edge_top_up_name;
     old->series = NULL;
     old->distinct = WEIR_DISTINCT_LIMITS;
 }

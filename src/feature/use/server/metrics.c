@@ -218,6 +218,15 @@ static void put_edge_limits(struct weir_metrics *metrics, const struct weir_metr
     }
 }
 
+static void put_edge_bought(struct weir_metrics *metrics, const struct weir_metric *metric,
+                            const void *numbers)
+{
+    const struct weir_use_service *use = weir_daemon_use(metrics->daemon);
+    for (uint32_t i = 0; i < use->limit_count; i++)
+        if (use->limits[i].edge_top_up_name != 0)
+            weir_metrics_value(metrics, metric, use->limits[i].edge_bought, use->limits[i].name);
+}
+
 static const struct weir_metric edge_rows[] = {
     {"weir_edge_standing_unknown_total", "counter", NULL,
      "Requests decided by on_store_error of standing, as there was no map of it.", .at = 0},
@@ -230,6 +239,8 @@ static const struct weir_metric edge_rows[] = {
     {"weir_edge_limit_decisions_total", "counter", "limit,result",
      "Verdicts of each limit on what other processes on the state file decided.",
      .put = put_edge_limits},
+    {"weir_edge_bought_units_total", "counter", "limit",
+     "Units bought above a limit that requests decided there have taken.", .put = put_edge_bought},
     {.name = NULL},
 };
 

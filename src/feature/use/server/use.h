@@ -78,6 +78,9 @@ struct weir_use_limit {
                                            WEIR_DISTINCT_LIMITS: none */
     bool kept;                          /* the rules have it */
     uint64_t edge_name;                 /* weir_edge_name */
+    uint64_t edge_top_up_name;          /* the same of its top-ups; 0: it takes none */
+    uint64_t edge_bought;               /* units that requests have taken there, of all times */
+    uint64_t edge_bought_read;          /* the same, while it is read */
     struct weir_edge_sum edge;          /* decided by other processes, of all times */
     struct weir_edge_sum edge_read;     /* the same, while it is read */
     uint64_t edge_before[3];            /* admitted, denied, the same in shadow: at the last tick */
@@ -94,7 +97,7 @@ struct weir_use_edge {
 };
 
 /* What numbers of limits are found by in weir_use_service.names. */
-enum { WEIR_USE_NAMES, WEIR_USE_NAMES_OF_EDGE };
+enum { WEIR_USE_NAMES, WEIR_USE_NAMES_OF_EDGE, WEIR_USE_TOP_UPS_OF_EDGE };
 
 /* A call that waits for the next denial. */
 struct weir_follower {
