@@ -92,7 +92,9 @@ struct weir_limit_spec {
     uint32_t bound_count;   /* at least WEIR_BOUNDS_MIN */
 };
 
-/* Compiled. Read what is above the line; below it is the algorithms' own. */
+/* Compiled. Read what is above the line. What is below it is weir's own, some of it for the
+ * daemon's rules and stores alone: programs give it room, and copy it; its members may become
+ * others within a soversion, and take as many bytes. */
 struct weir_limit {
     struct weir_limit_spec spec; /* with its defaults filled in */
     uint64_t capacity;   /* the largest cost ever admitted: N; B; B + 1 for leaky_queue; N + R
@@ -100,14 +102,14 @@ struct weir_limit {
     uint32_t span_words; /* 0: the state is a cell; else words that are enough for its span */
     uint16_t id;         /* what the table that interned it calls its parameters; 0: none */
     bool packs;          /* a cell that weir_cell_pack can put into 12 bytes */
-    bool yields;         /* set by its owner: in a full table, its states make room for any other */
-    bool digest;         /* set by its owner: a remote store names its states by 128 bits of SHA-256
-                            instead of the key's text */
     /* ------------------------------------------------------------------------------------- */
-    uint8_t index_bits;             /* windows: bits of the packed window index */
-    uint8_t count_bits;             /* windows: bits of each packed counter */
-    bool plain;                     /* buckets without a queue: N > 0, and T is whole nanoseconds */
-    uint64_t denom;                 /* buckets: N / gcd(N, W) */
+    bool yields;        /* set by its owner: in a full table, its states make room for any other */
+    bool digest;        /* set by its owner: a remote store names its states by 128 bits of SHA-256
+                           instead of the key's text */
+    uint8_t index_bits; /* windows: bits of the packed window index */
+    uint8_t count_bits; /* windows: bits of each packed counter */
+    bool plain;         /* buckets without a queue: N > 0, and T is whole nanoseconds */
+    uint64_t denom;     /* buckets: N / gcd(N, W) */
     uint64_t period_ns, period_rem; /* buckets: T = period_ns + period_rem / denom */
     uint64_t depth_ns, depth_rem;   /* buckets: capacity * T */
     uint64_t segment_ns;            /* windows: w = W / S */

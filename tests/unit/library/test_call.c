@@ -260,6 +260,18 @@ TEST_WITH(place_setup, place_teardown,
 
 /* --- Other headers ---------------------------------------------------------------------------- */
 
+/* A program gives a struct weir_limit room, and reads what is above its line (limit.h): with
+ * another layout the library needs another soversion. */
+TEST("a program's struct of a limit keeps its layout")
+{
+    assert_int_equal(sizeof(struct weir_limit), 160);
+    assert_int_equal(offsetof(struct weir_limit, spec), 0);
+    assert_int_equal(offsetof(struct weir_limit, capacity), 72);
+    assert_int_equal(offsetof(struct weir_limit, span_words), 80);
+    assert_int_equal(offsetof(struct weir_limit, id), 84);
+    assert_int_equal(offsetof(struct weir_limit, packs), 86);
+}
+
 /* As WEIR_SIZES of headers with other structs. */
 static uint64_t sizes_of(size_t call, size_t answer, size_t limit)
 {
