@@ -216,7 +216,8 @@ func waitUntil(t *testing.T, holds func() bool) {
 }
 
 func TestAStateThatCannotBeOpenedIsAStateThatDoesNotAnswer(t *testing.T) {
-	const rules = `limits:
+	const rules = `headers: [draft]
+limits:
   - { name: open, match: { path: /open }, key: [], rate: 1/30d, on_store_error: open }
   - { name: closed, match: { path: /closed }, key: [], rate: 1/30d, on_store_error: closed }
   - { name: local, match: { path: /local }, key: [], rate: 1/30d }
@@ -251,6 +252,7 @@ func TestAStateThatCannotBeOpenedIsAStateThatDoesNotAnswer(t *testing.T) {
 func TestPenaltiesWithoutAServerAreSaidAndLimitsHold(t *testing.T) {
 	folder, said := t.TempDir(), &heard{}
 	rules := `
+headers: [draft]
 standing: { by: [client.ip], file: ` + folder + `/standing.db }
 limits: [{ name: all, key: [client.ip], rate: 2/30d }]
 penalties: [{ name: guess, key: [client.ip], strikes: 2/h, ladder: [suspend 1h] }]
@@ -278,13 +280,21 @@ func TestAStateThatMustOpen(t *testing.T) {
 
 func TestWhatIsDeprecatedOrUnknownIsLogged(t *testing.T) {
 	said := &heard{}
-	w := opened(t, "limits: [{name: one, key: [tenant], rate: 9/h}]\n", &Options{Log: said.log})
+	w := opened(t, "headers: [draft]\nlimits: [{name: one, key: [tenant], rate: 9/h}]\n", &Options{Log: said.log})
 	is(t, said.count(), 1)
 	is(t, said.levels[0], Warning)
 	is(t, strings.Contains(said.texts[0], "unknown attribute `tenant`"), true)
 	checked(t, w, Request{Attributes: map[string]string{"tennant": "acme"}})
 	waitUntil(t, func() bool { return said.count() == 2 })
 	is(t, strings.Contains(said.texts[1], "`tennant`"), true)
+}
+
+func TestADefaultThatHasChangedIsLogged(t *testing.T) {
+	said := &heard{}
+	opened(t, "limits: [{name: one, key: [], rate: 9/h}]\n", &Options{Log: said.log})
+	is(t, said.count(), 1)
+	is(t, said.levels[0], Warning)
+	is(t, strings.Contains(said.texts[0], "X-RateLimit-Reset is a Unix time now"), true)
 }
 
 // What a handler that sees this RemoteAddr answers; `local` is what the connection says of itself.

@@ -83,6 +83,11 @@ int weir_open_check_sized(const char *rules_file, const struct weir_options *opt
                           size_t options_size, weir_finding tell, void *context)
     __attribute__((warn_unused_result));
 
+/* What to log at a start by a rules file that does not choose `headers`: X-RateLimit-Reset has
+ * changed its meaning. NULL: the file chooses, or has errors. Static. weir_open says this by
+ * itself: it is for programs that check their configuration before. */
+const char *weir_headers_warning(const char *rules_file);
+
 /* --- Where nothing can be decided ------------------------------------------------------------- */
 
 /* What a rules file says at its top: `on_store_error`. */

@@ -60,7 +60,8 @@ struct weir;
 /* What a line for the operator is about. */
 enum weir_say {
     WEIR_SAY_INFO,    /* what was wrong is right again */
-    WEIR_SAY_WARNING, /* a later version refuses it; names in requests that no rule knows */
+    WEIR_SAY_WARNING, /* a later version refuses it, or this one has another default; names in
+                         requests that no rule knows */
     WEIR_SAY_ERROR,   /* decisions are not those of the state, or of standing */
 };
 
@@ -94,12 +95,13 @@ struct weir_options {
                                     stands still, and moves by weir_advance (<weir/embed.h>) only; its
                                     state is private memory, also where the rules file names a file. 0:
                                     the kernel's clock */
-    /* Called with each line that an operator has to know: deprecated parts of the rules file, names
-     * in requests that are neither built in nor declared, a state that does not answer or cannot be
-     * opened, penalties that no server keeps, and that all is right again. What lasts is said at
-     * once, and then once a minute. The text is one line without a newline, borrowed for the call.
-     * It comes on the thread of a call, or on libweir's own until weir_close has returned; it may
-     * call libweir, except weir_close. NULL: the lines are written to standard error. */
+    /* Called with each line that an operator has to know: deprecated parts of the rules file, a
+     * default of it that has changed (weir_headers_warning, <weir/embed.h>), names in requests that
+     * are neither built in nor declared, a state that does not answer or cannot be opened,
+     * penalties that no server keeps, and that all is right again. What lasts is said at once, and
+     * then once a minute. The text is one line without a newline, borrowed for the call. It comes
+     * on the thread of a call, or on libweir's own until weir_close has returned; it may call
+     * libweir, except weir_close. NULL: the lines are written to standard error. */
     void (*say)(void *context, enum weir_say level, const char *text);
     void *say_context;
 };

@@ -189,6 +189,19 @@ enum weir_on_store_error weir_rules_on_store_error(const char *rules_file)
     return says;
 }
 
+const char *weir_headers_warning(const char *rules_file)
+{
+    struct weir_rules *rules;
+    struct weir_problems problems = {0};
+    const char *warning = NULL;
+    if (weir_rules_load(&rules, rules_file, &problems) == 0) {
+        warning = weir_rules_reset_warning(rules);
+        weir_rules_unref(rules);
+    }
+    weir_problems_free(&problems);
+    return warning;
+}
+
 bool weir_passes(int err, enum weir_on_store_error rules, bool open_before)
 {
     if (weir_error_fault(err) != WEIR_FAULT_STATE)

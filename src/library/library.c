@@ -115,6 +115,14 @@ void library_say_deprecated(const struct library_say *say, const struct weir_pro
     }
 }
 
+void library_say_of_reset(const struct library_say *say, const char *file,
+                          const struct weir_rules *rules)
+{
+    const char *warning = weir_rules_reset_warning(rules);
+    if (warning)
+        library_say(say, WEIR_SAY_WARNING, "%s: %s", file, warning);
+}
+
 static void say_unknown(const struct library_say *say, const struct weir_unknown_name *name)
 {
     if (!name->name)

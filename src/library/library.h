@@ -93,6 +93,9 @@ void library_say(const struct library_say *say, enum weir_say level, const char 
 void library_look_for_keeper(struct weir *weir, const struct weir_rules *rules);
 /* Says what is deprecated in rules that were loaded. */
 void library_say_deprecated(const struct library_say *say, const struct weir_problems *problems);
+/* Says what X-RateLimit-Reset means now, at a start by rules that do not choose it. */
+void library_say_of_reset(const struct library_say *say, const char *file,
+                          const struct weir_rules *rules);
 
 /* Which table weir_open opens, except its path and the times; the texts are those of rules and
  * options. */

@@ -26,8 +26,10 @@ static int load(struct weir_rules **rules, const char *file, const struct librar
 {
     struct weir_problems problems = {0};
     int err = library_load(rules, file, &problems, reason);
-    if (err == 0)
+    if (err == 0) {
         library_say_deprecated(say, &problems);
+        library_say_of_reset(say, file, *rules);
+    }
     weir_problems_free(&problems);
     return err;
 }

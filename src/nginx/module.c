@@ -290,6 +290,14 @@ static void choose_on_error(ngx_conf_t *cf, struct weir_ngx_main *main)
         ngx_log_error(NGX_LOG_WARN, cf->log, 0, "weir: %s", warning);
 }
 
+/* Here, once: in workers libweir logs nothing (weir_ngx_options). */
+static void warn_of_reset(ngx_conf_t *cf, const struct weir_ngx_main *main)
+{
+    const char *warning = weir_headers_warning((const char *)main->rules.data);
+    if (warning)
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0, "weir_rules: %V: %s", &main->rules, warning);
+}
+
 static ngx_int_t init_configuration(ngx_conf_t *cf)
 {
     struct weir_ngx_main *main = ngx_http_conf_get_module_main_conf(cf, ngx_http_weir_module);
@@ -303,6 +311,7 @@ static ngx_int_t init_configuration(ngx_conf_t *cf)
     if (weir_ngx_check_rules(cf, main) != NGX_OK || weir_ngx_check_names(cf, main) != NGX_OK)
         return NGX_ERROR;
     choose_on_error(cf, main);
+    warn_of_reset(cf, main);
     if (weir_ngx_metrics_add(cf, main) != NGX_OK ||
         add_handler(cf, NGX_HTTP_PREACCESS_PHASE, weir_ngx_preaccess) != NGX_OK ||
         add_handler(cf, NGX_HTTP_PRECONTENT_PHASE, weir_ngx_precontent) != NGX_OK)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/version.h>
+
 #include "base/file.h"
 #include "core/text/siphash.h"
 #include "feature/identity/rules/jwt.h"
@@ -297,6 +299,14 @@ int weir_rules_distinct(struct weir_rules *rules, uint32_t *limits, uint32_t *sp
 }
 
 /* --- Questions -------------------------------------------------------------------------------- */
+
+const char *weir_rules_reset_warning(const struct weir_rules *rules)
+{
+    if (rules->settings.headers_given || !weir_still_takes(WEIR_REFUSED_FROM))
+        return NULL;
+    return "X-RateLimit-Reset is a Unix time now, and was seconds before; write `headers: [draft, "
+           "x-epoch]` into the rules file to keep that, or `[draft, x-delta]` for seconds";
+}
 
 const struct weir_settings *weir_rules_settings(const struct weir_rules *rules)
 {

@@ -249,6 +249,10 @@ bool weir_rules_unshared(const struct weir_rules *rules);
 
 const struct weir_settings *weir_rules_settings(const struct weir_rules *rules);
 
+/* What to log at a start by a file that does not choose `headers`: X-RateLimit-Reset has changed
+ * its meaning. NULL: it chooses, or programs of before are not supported any more. Static. */
+const char *weir_rules_reset_warning(const struct weir_rules *rules);
+
 /* What the file changes of the normal form of paths (`paths`): enum weir_path_options. */
 unsigned weir_rules_path_options(const struct weir_rules *rules);
 

@@ -190,16 +190,11 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     return err;
 }
 
-/* X-RateLimit-Reset has changed its meaning where the file chooses none: said at each start while
- * versions before that are in use. */
 static void warn_of_reset(struct weir_daemon *daemon)
 {
-    if (weir_rules_settings(daemon->rules)->headers_given || !weir_still_takes(WEIR_REFUSED_FROM))
-        return;
-    weir_log_event(&daemon->log, WEIR_LOG_WARNING, "headers_not_chosen", "message",
-                   "X-RateLimit-Reset is a Unix time now, and was seconds before; write `headers: "
-                   "[draft, x-epoch]` into the rules file to keep that, or `[draft, x-delta]` for "
-                   "seconds");
+    const char *warning = weir_rules_reset_warning(daemon->rules);
+    if (warning)
+        weir_log_event(&daemon->log, WEIR_LOG_WARNING, "headers_not_chosen", "message", warning);
 }
 
 static void log_started(struct weir_daemon *daemon)

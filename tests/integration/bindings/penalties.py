@@ -6,6 +6,7 @@ def guessing_rules(folder):
     """A third 401 within an hour suspends a user, a third 403 or 5xx its network."""
     (folder / "run").mkdir(exist_ok=True)
     return f"""version: 1
+headers: [draft]
 server: {{ trusted_proxies: [10.0.0.0/8] }}
 state: {{ file: {folder}/run/state, size: 4MiB }}
 standing: {{ by: [client.ip/64, header.x-user], file: {folder}/standing.db }}

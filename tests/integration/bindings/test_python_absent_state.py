@@ -16,6 +16,7 @@ weir = load("weir")
 wsgi = load("weir.wsgi")
 
 RULES = """version: 1
+headers: [draft]
 limits:
   - { name: open, match: { path: /open }, key: [], rate: 2/30d, on_store_error: open }
   - { name: closed, match: { path: /closed }, key: [], rate: 2/30d, on_store_error: closed }
@@ -124,7 +125,7 @@ def test_a_child_opens_for_itself(rules, tmp_path):
 
 def test_libweir_says_by_the_logger_what_is_deprecated_or_unknown(tmp_path, caplog, capfd):
     rules = tmp_path / "weir.yaml"
-    rules.write_text("version: 1\nlimits: [{ name: a, key: [tenant], rate: 9/h }]\n", encoding="ascii")
+    rules.write_text("version: 1\nheaders: [draft]\nlimits: [{ name: a, key: [tenant], rate: 9/h }]\n", encoding="ascii")
     with weir.open(rules) as limiter:
         (line,) = caplog.records
         assert line.levelno == logging.WARNING and "unknown attribute `tenant`" in line.getMessage()
@@ -133,6 +134,14 @@ def test_libweir_says_by_the_logger_what_is_deprecated_or_unknown(tmp_path, capl
         limiter.check({"tennant": "acme"})
         assert caplog.records[2].levelno == logging.WARNING and "`tennant`" in caplog.records[2].getMessage()
     assert capfd.readouterr().err == ""
+
+
+def test_a_default_that_has_changed_is_a_warning(tmp_path, caplog):
+    rules = tmp_path / "weir.yaml"
+    rules.write_text("version: 1\nlimits: [{ name: a, key: [], rate: 9/h }]\n", encoding="ascii")
+    with weir.open(rules):
+        (line,) = caplog.records
+        assert line.levelno == logging.WARNING and "X-RateLimit-Reset is a Unix time now" in line.getMessage()
 
 
 def test_a_handler_may_use_the_limiter_that_speaks_and_may_fail(rules, tmp_path, monkeypatch):

@@ -78,6 +78,14 @@ def asked(nginx, count):
     return [nginx.get("/a.txt", X_KEY="1").status for _ in range(count)]
 
 
+@pytest.mark.parametrize("headers, warned", [("", 1), ("headers: [draft]\n", 0)])
+def test_a_default_that_has_changed_is_a_warning(folder, headers, warned):
+    nginx = Nginx(folder, RULES.replace("limits:", f"{headers}limits:"), SERVER)
+    done = nginx.test()
+    assert done.returncode == 0
+    assert len(re.findall(r"\[warn\] .*weir_rules: .*X-RateLimit-Reset is a Unix time now", done.stderr)) == warned
+
+
 # --- nginx -t, start and reload ---------------------------------------------------------------------
 
 def test_a_configuration_that_works_has_no_complaint(tmp_path):

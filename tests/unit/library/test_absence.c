@@ -20,6 +20,7 @@
 #define MINUTE_S 60
 
 static const char by_policy[] =
+    "headers: [draft]\n" /* chosen, so that its default is not warned of */
     "limits:\n"
     "  - { name: open, match: { path: /open }, key: [client.ip], rate: 3/day, on_store_error: open "
     "}\n"

@@ -8,6 +8,8 @@
 #include <weir/embed.h>
 #include <weir/version.h>
 
+/* Chosen, so that its default is not warned of. */
+#define DRAFT "headers: [draft]\n"
 #define LIMITS "limits: [ { name: a, key: [], rate: 1/h } ]\n"
 
 TEST_WITH(place_setup, place_teardown, "the rules say it at their top")
@@ -106,19 +108,43 @@ TEST_WITH(place_setup, place_teardown, "what is deprecated is said when rules ar
     struct said said = {0}, mistakes = {0};
     const struct weir_options options = {.say = note, .say_context = &said};
     struct weir_reason reason;
-    write_rules(place, "limits: [ { name: a, key: [tenant], rate: 1/h } ]\n");
+    write_rules(place, DRAFT "limits: [ { name: a, key: [tenant], rate: 1/h } ]\n");
     assert_int_equal(weir_rules_check_file(place->rules, note_mistake, &mistakes, &reason), 0);
     assert_int_equal(mistakes.count, 1);
     assert_non_null(strstr(mistakes.last, "`tenant`"));
     struct weir *weir = open_weir(place, &options);
     assert_int_equal(said.count, 1);
-    assert_non_null(strstr(said.last, "rules.yaml:2:28: unknown attribute `tenant`"));
+    assert_non_null(strstr(said.last, "rules.yaml:3:28: unknown attribute `tenant`"));
     assert_int_equal(weir_reload(weir, &reason), 0);
     assert_int_equal(said.count, 2);
-    write_rules(place, "attributes: [tenant]\nlimits: [ { name: a, key: [tenant], rate: 1/h } ]\n");
+    write_rules(place, DRAFT "attributes: [tenant]\n"
+                             "limits: [ { name: a, key: [tenant], rate: 1/h } ]\n");
     assert_int_equal(weir_reload(weir, &reason), 0);
     assert_int_equal(said.count, 2);
     weir_close(weir);
+}
+
+TEST_WITH(place_setup, place_teardown, "an opening says what headers that are not chosen mean now")
+{
+    struct place *place = *state;
+    struct said said = {0};
+    const struct weir_options options = {.say = note, .say_context = &said};
+    struct weir_reason reason;
+    write_rules(place, LIMITS);
+    assert_non_null(weir_headers_warning(place->rules));
+    struct weir *weir = open_weir(place, &options);
+    assert_int_equal(said.count, 1);
+    assert_non_null(strstr(said.last, "rules.yaml: X-RateLimit-Reset is a Unix time now"));
+    assert_int_equal(weir_reload(weir, &reason), 0);
+    assert_int_equal(said.count, 1);
+    weir_close(weir);
+    write_rules(place, DRAFT LIMITS);
+    assert_null(weir_headers_warning(place->rules));
+    weir = open_weir(place, &options);
+    assert_int_equal(said.count, 1);
+    weir_close(weir);
+    write_rules(place, "limits: nonsense\n");
+    assert_null(weir_headers_warning(place->rules));
 }
 
 /* By each door of libweir: names as texts, and handles. */
@@ -130,7 +156,8 @@ TEST_WITH(place_setup, place_teardown, "unknown names of requests are said once 
     const struct weir_options options = {.say = note, .say_context = &said};
     const struct weir_attribute_value wrong[] = {{"tennant", "acme"}}, right[] = {{"tenant", "x"}};
     struct weir_answer_summary summary;
-    write_rules(place, "attributes: [tenant]\nlimits: [ { name: a, key: [tenant], rate: 9/h } ]\n");
+    write_rules(place, DRAFT "attributes: [tenant]\n"
+                             "limits: [ { name: a, key: [tenant], rate: 9/h } ]\n");
     struct weir *weir = open_weir(place, &options);
     assert_int_equal(weir_check(weir, right, 1, 1, &summary), 0);
     assert_int_equal(said.count, 0);

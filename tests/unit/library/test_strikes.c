@@ -34,6 +34,7 @@ static int setup(void **state)
     if (file == NULL)
         return -1;
     fprintf(file,
+            "headers: [draft]\n"
             "state: { file: %s, size: 1MiB }\n"
             "standing: { by: [client.ip, header.x-key], file: %s/standing.db }\n"
             "limits:\n"

@@ -8,6 +8,7 @@ const path = require('node:path');
 const weir = require('weir');
 const { assert, runAll, test, until } = require('./helper.js');
 
+const headers = ['draft']; // chosen, so that its default is not warned of
 const limits = ['open', 'closed', 'local'].map((name) => (
   { name, match: { path: `/${name}` }, key: [], rate: '2/30d', on_store_error: name }));
 
@@ -23,7 +24,7 @@ test('on_store_error decides until the state is there', async () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'weir-absent-'));
   const state = path.join(folder, 'run', 'state');
   const logger = listen();
-  const it = weir.open({ limits }, { state, logger });
+  const it = weir.open({ headers, limits }, { state, logger });
   assert.equal(logger.lines.length, 1);
   assert.equal(logger.lines[0][0], 'error');
   assert.ok(logger.lines[0][1].startsWith(`weir: cannot open the state, and tries again every second: ${state}`));
@@ -46,6 +47,7 @@ test('penalties without a server are logged, and limits hold', async () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'weir-penalties-'));
   const logger = listen();
   const rules = {
+    headers,
     standing: { by: ['client.ip'], file: path.join(folder, 'standing.db') },
     limits: [{ name: 'all', key: ['client.ip'], rate: '2/30d' }],
     penalties: [{ name: 'guess', key: ['client.ip'], strikes: '2/h', ladder: ['suspend 1h'] }],
@@ -74,7 +76,7 @@ test('a mistake of rules or options is thrown at once', () => {
 
 test('what is deprecated, and names in requests that no rule knows, are warnings', async () => {
   const logger = listen();
-  const it = weir.open({ limits: [{ name: 'a', key: ['tenant'], rate: '9/h' }] }, { logger });
+  const it = weir.open({ headers, limits: [{ name: 'a', key: ['tenant'], rate: '9/h' }] }, { logger });
   assert.equal(logger.lines.length, 1);
   assert.equal(logger.lines[0][0], 'warn');
   assert.match(logger.lines[0][1], /unknown attribute `tenant`/);
@@ -84,12 +86,19 @@ test('what is deprecated, and names in requests that no rule knows, are warnings
   it.close();
 });
 
+test('a default that has changed is a warning', () => {
+  const logger = listen();
+  weir.open({ limits }, { logger }).close();
+  assert.deepEqual(logger.lines.map(([level]) => level), ['warn']);
+  assert.match(logger.lines[0][1], /X-RateLimit-Reset is a Unix time now/);
+});
+
 test('without a logger it is the console', () => {
   const before = console.warn;
   const seen = [];
   console.warn = (text) => seen.push(text);
   try {
-    weir.open({ limits: [{ name: 'a', key: ['tenant'], rate: '9/h' }] }).close();
+    weir.open({ headers, limits: [{ name: 'a', key: ['tenant'], rate: '9/h' }] }).close();
   } finally {
     console.warn = before;
   }
