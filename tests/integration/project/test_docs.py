@@ -4,6 +4,7 @@
 import json
 import re
 import shutil
+from fnmatch import fnmatch
 
 import pytest
 
@@ -111,3 +112,13 @@ def test_the_version_has_one_source_and_a_section_of_the_changelog():
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"## [{version}]" in changelog and changelog.index("## [Unreleased]") < changelog.index(
         f"## [{version}]")
+
+
+def test_each_package_that_a_page_installs_is_made():
+    control = (ROOT / "packaging" / "debian" / "control").read_text(encoding="utf-8")
+    made = re.findall(r"^Package: (.*)$", control, re.M)
+    named = {(str(page.relative_to(ROOT)), name) for page in PAGES
+             for name in re.findall(r"\./(?:\S+/)?([^\s/]+?)_\S*\.deb", page.read_text(encoding="utf-8"))}
+    assert len(named) >= 5
+    assert not [(page, name) for page, name in sorted(named)
+                if not any(fnmatch(package, name) for package in made)]
