@@ -492,6 +492,21 @@ limits:
 """
 
 
+def test_a_file_that_is_given_twice_is_an_error(tmp_path):
+    log, other, link = tmp_path / "access.log", tmp_path / "other.log", tmp_path / "link.log"
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(PER_CLIENT, encoding="utf-8")
+    for each in (log, other):
+        each.write_text(clf("192.0.2.1", 1_700_000_000), encoding="ascii")
+    link.symlink_to(log)
+    for twice in log, link:
+        for mode in ("-c", rules), ("--suggest",):
+            done = run_weir("replay", *mode, log, other, twice)
+            assert done.returncode == 1
+            assert done.stderr.strip() == f"weir: {twice}: the same file as {log}: give it once"
+    assert run_weir("replay", "-c", rules, log, other).stdout.startswith("2 requests: 2 allowed")
+
+
 def test_rotated_files_in_the_order_of_the_shell_are_read_in_the_order_of_time(tmp_path):
     rules = tmp_path / "rules.yaml"
     rules.write_text(PER_CLIENT, encoding="utf-8")

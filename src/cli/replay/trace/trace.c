@@ -2,6 +2,7 @@
 /* see trace.h */
 #include "cli/replay/trace/trace.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +12,8 @@ struct known {
     const char *path;
     size_t given;                 /* its place in the command line */
     uint64_t first_ns, size;      /* size: 0 where it is not known */
+    dev_t device;                 /* of a file; with `inode` */
+    ino_t inode;                  /* 0: not known */
     struct replay_source *source; /* open now; NULL: not yet, or no more */
     struct replay_line head;      /* with `source`: its next line, if `has_head` */
     bool has_head;
@@ -83,18 +86,39 @@ static int take_head(struct replay_trace *trace, struct known *known, struct wei
 
 /* --- Looking ---------------------------------------------------------------------------------- */
 
+/* Notes which file it is. Each of its requests would count twice if it were given again, as by
+ * `access.log access.log*`. */
+static int note_file(struct replay_trace *trace, size_t i, struct weir_reason *reason)
+{
+    struct known *known = &trace->known[i];
+    struct stat status;
+    if (stat(known->path, &status) < 0)
+        return 0;
+    known->size = status.st_size > 0 ? (uint64_t)status.st_size : 0;
+    known->device = status.st_dev;
+    known->inode = status.st_ino;
+    for (size_t before = 0; before < i && known->inode != 0; before++) {
+        const struct known *other = &trace->known[before];
+        if (other->inode != known->inode || other->device != known->device)
+            continue;
+        snprintf(reason->text, sizeof reason->text, "the same file as %s: give it once",
+                 other->path);
+        return fail(trace, known->path);
+    }
+    return 0;
+}
+
 /* Opens a file for its format and its first time. What can be opened again is closed. */
 static int look(struct replay_trace *trace, size_t i, struct weir_reason *reason)
 {
     struct known *known = &trace->known[i];
-    struct stat status;
     known->path = trace->options.files[i];
     known->given = i;
     if (open_source(trace, known, reason) < 0)
         return -1;
     bool again = replay_source_is_file(known->source);
-    if (again && stat(known->path, &status) == 0 && status.st_size > 0)
-        known->size = (uint64_t)status.st_size;
+    if (again && note_file(trace, i, reason) < 0)
+        return -1;
     trace->piped |= !again;
     trace->total_bytes += known->size;
     if (!again && trace->options.count == 1)
