@@ -34,13 +34,14 @@ static ngx_int_t add(struct gathering *gathering, int handle, const ngx_str_t *t
     return add_value(gathering, WEIR_OF_REQUEST + handle, text);
 }
 
-static const struct weir_ngx_header *find_header(const struct weir_ngx_worker *worker,
-                                                 const ngx_table_elt_t *field)
+static const struct weir_reads_header *find_header(const struct weir_ngx_worker *worker,
+                                                   const ngx_table_elt_t *field)
 {
-    for (ngx_uint_t i = 0; i < worker->header_count; i++) {
-        const struct weir_ngx_header *header = &worker->headers[i];
-        if (header->hash == field->hash && header->name.len == field->key.len &&
-            ngx_memcmp(header->name.data, field->lowcase_key, field->key.len) == 0)
+    const struct weir_reads *reads = &worker->reads;
+    for (unsigned i = 0; i < reads->header_count; i++) {
+        const struct weir_reads_header *header = &reads->headers[i];
+        if (worker->hashes[i] == field->hash && header->size == field->key.len &&
+            ngx_memcmp(header->name, field->lowcase_key, field->key.len) == 0)
             return header;
     }
     return NULL;
@@ -48,16 +49,16 @@ static const struct weir_ngx_header *find_header(const struct weir_ngx_worker *w
 
 static ngx_int_t add_fields(struct gathering *gathering, const struct weir_ngx_worker *worker)
 {
-    if (worker->header_count == 0)
+    if (worker->reads.header_count == 0)
         return NGX_OK;
     /* Without a value: the fields that are not here are absent, which a match may ask for. */
     ngx_str_t none = ngx_null_string;
-    if (add_value(gathering, WEIR_OF_REQUEST + worker->headers[0].handle, &none) != NGX_OK)
+    if (add_value(gathering, WEIR_OF_REQUEST + worker->reads.headers[0].handle, &none) != NGX_OK)
         return NGX_ERROR;
     for (ngx_list_part_t *part = &gathering->r->headers_in.headers.part; part; part = part->next) {
         const ngx_table_elt_t *fields = part->elts;
         for (ngx_uint_t i = 0; i < part->nelts; i++) {
-            const struct weir_ngx_header *header = find_header(worker, &fields[i]);
+            const struct weir_reads_header *header = find_header(worker, &fields[i]);
             if (header && add(gathering, header->handle, &fields[i].value) != NGX_OK)
                 return NGX_ERROR;
         }
@@ -110,22 +111,22 @@ static ngx_int_t add_requests(struct gathering *gathering, const struct weir_ngx
 {
     ngx_http_request_t *r = gathering->r;
     ngx_str_t number = ngx_null_string;
-    if (worker->requests < 0)
+    if (worker->reads.connection_requests < 0)
         return NGX_OK;
     number.data = ngx_pnalloc(r->pool, NGX_INT_T_LEN);
     if (!number.data)
         return NGX_ERROR;
     number.len = (size_t)(ngx_sprintf(number.data, "%ui", r->connection->requests) - number.data);
-    return add(gathering, worker->requests, &number);
+    return add(gathering, worker->reads.connection_requests, &number);
 }
 
 ngx_int_t weir_ngx_attributes(ngx_http_request_t *r, struct weir_ngx_worker *worker,
                               struct weir_ngx_location *location, struct weir_call *call)
 {
     struct gathering gathering = {r, worker->values, 0, WEIR_NGX_VALUES_MAX};
-    if (add(&gathering, worker->method, &r->method_name) != NGX_OK ||
-        add(&gathering, worker->path, &r->unparsed_uri) != NGX_OK ||
-        add(&gathering, worker->host, &r->headers_in.server) != NGX_OK ||
+    if (add(&gathering, worker->reads.method, &r->method_name) != NGX_OK ||
+        add(&gathering, worker->reads.path, &r->unparsed_uri) != NGX_OK ||
+        add(&gathering, worker->reads.host, &r->headers_in.server) != NGX_OK ||
         add_requests(&gathering, worker) != NGX_OK || add_fields(&gathering, worker) != NGX_OK ||
         add_configured(&gathering, worker, location) != NGX_OK)
         return NGX_ERROR;

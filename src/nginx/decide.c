@@ -97,7 +97,7 @@ static ngx_int_t ask(ngx_http_request_t *r, struct weir_ngx_request *request,
                      struct weir_ngx_location *location, int *err)
 {
     struct weir_ngx_worker *worker = request->worker;
-    bool settles = worker->refunds || location->settle;
+    bool settles = worker->reads.refunds || location->settle;
     struct weir_call call = {
         .client = weir_ngx_client(r),
         .untrusted = !location->trusted,

@@ -2,10 +2,12 @@
 /* see reply.h */
 #include "nginx/reply.h"
 
-static ngx_int_t add_field(ngx_http_request_t *r, u_char *line, const u_char *end)
+#include "proxy/fields.h"
+
+/* As ngx_palloc gives it: the name's colon and the value's line break become NULs. */
+static ngx_int_t add_field(ngx_http_request_t *r, const struct weir_field *from)
 {
-    u_char *colon = memchr(line, ':', (size_t)(end - line));
-    ngx_table_elt_t *field = colon ? ngx_list_push(&r->headers_out.headers) : NULL;
+    ngx_table_elt_t *field = ngx_list_push(&r->headers_out.headers);
     if (!field)
         return NGX_ERROR;
     field->hash = 1;
@@ -13,30 +15,27 @@ static ngx_int_t add_field(ngx_http_request_t *r, u_char *line, const u_char *en
     field->next = NULL;
 #endif
     field->lowcase_key = NULL;
-    field->key.data = line;
-    field->key.len = (size_t)(colon - line);
-    *colon = '\0';
-    field->value.data = colon + 2; /* ": " */
-    field->value.len = (size_t)(end - field->value.data);
+    field->key.data = (u_char *)(uintptr_t)from->name;
+    field->key.len = from->name_size;
+    field->key.data[from->name_size] = '\0';
+    field->value.data = (u_char *)(uintptr_t)from->value;
+    field->value.len = from->value_size;
+    field->value.data[from->value_size] = '\0';
     return NGX_OK;
 }
 
 ngx_int_t weir_ngx_add_fields(ngx_http_request_t *r, const char *fields, size_t size)
 {
-    u_char *at = size > 0 ? ngx_pnalloc(r->pool, size) : NULL;
-    if (!at)
+    char *copy = size > 0 ? ngx_pnalloc(r->pool, size) : NULL;
+    struct weir_field field;
+    if (!copy)
         return size > 0 ? NGX_ERROR : NGX_OK;
-    ngx_memcpy(at, fields, size);
-    for (u_char *end = at + size; at < end;) {
-        u_char *line = at, *stop = memchr(at, '\r', (size_t)(end - at));
-        if (!stop)
+    ngx_memcpy(copy, fields, size);
+    const char *at = copy, *end = copy + size;
+    while (weir_field_next(&field, &at, end))
+        if (add_field(r, &field) != NGX_OK)
             return NGX_ERROR;
-        at = stop + 2; /* "\r\n" */
-        *stop = '\0';
-        if (add_field(r, line, stop) != NGX_OK)
-            return NGX_ERROR;
-    }
-    return NGX_OK;
+    return at == end ? NGX_OK : NGX_ERROR;
 }
 
 static bool has_error_page(ngx_http_request_t *r, ngx_int_t status)

@@ -63,7 +63,7 @@ static void tell_outcome(ngx_http_request_t *r, const struct weir_ngx_request *r
         .client = weir_ngx_client(r), .untrusted = !request->location->trusted, .cost = 1};
     if (status < 100 || status > 599 || !request->decided || request->wait != WEIR_NGX_RUNS ||
         (request->verdict == WEIR_NGX_DENIED && !request->dry_run) ||
-        (worker->outcomes[(status - 100) / 8] >> (status - 100) % 8 & 1) == 0)
+        !weir_reads_strike(&worker->reads, (unsigned)status))
         return;
     if (weir_ngx_attributes(r, worker, request->location, &call) == NGX_OK)
         (void)!weir_outcome(worker->weir, &call, (unsigned)status);
@@ -84,7 +84,7 @@ ngx_int_t weir_ngx_request_log(ngx_http_request_t *r)
     int err = 0;
     if (read_cost(r, request->worker, location_of(r), &cost))
         err = weir_settle(request->worker->weir, request->reservation, cost);
-    else if (request->worker->refunds && status >= 100 && status <= 599)
+    else if (request->worker->reads.refunds && status >= 100 && status <= 599)
         err = weir_report(request->worker->weir, request->reservation, (unsigned)status);
     if (err < 0)
         ngx_log_error(NGX_LOG_INFO, r->connection->log, 0, "weir: cannot settle: %s",

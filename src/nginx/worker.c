@@ -14,9 +14,6 @@
 #define PATIENCE_NS UINT64_C(5000000)
 #define START_PATIENCE_NS UINT64_C(2000000000)
 
-static const char header_prefix[] = "header.";
-#define HEADER_PREFIX (sizeof header_prefix - 1)
-
 /* --- The state -------------------------------------------------------------------------------- */
 
 void weir_ngx_tell(struct weir_ngx_main *conf, ngx_log_t *log, const char *what,
@@ -54,43 +51,15 @@ ngx_int_t weir_ngx_read_number(ngx_http_request_t *r, struct weir_ngx_unread *un
     return NGX_DECLINED;
 }
 
-/* Which values the rules read. */
-static ngx_int_t find_attributes(struct weir_ngx_worker *worker)
+/* What the rules read. */
+static void find_attributes(struct weir_ngx_worker *worker)
 {
-    const char *name;
-    int handle = 0;
-    worker->method = worker->path = worker->host = worker->requests = -1;
-    worker->header_count = 0;
-    if (!worker->headers)
-        worker->headers = ngx_calloc(WEIR_HANDLES_MAX * sizeof *worker->headers, ngx_cycle->log);
-    if (!worker->headers)
-        return NGX_ERROR;
-    for (; (name = weir_attribute_name(worker->weir, handle)); handle++) {
-        if (ngx_strcmp(name, "method") == 0) {
-            worker->method = weir_attribute_is_read(worker->weir, handle) ? handle : -1;
-        } else if (ngx_strcmp(name, "path") == 0) {
-            worker->path = handle;
-        } else if (ngx_strcmp(name, "host") == 0) {
-            worker->host = handle;
-        } else if (ngx_strcmp(name, "connection.requests") == 0) {
-            worker->requests = handle;
-        } else if (ngx_strncmp(name, header_prefix, HEADER_PREFIX) == 0) {
-            struct weir_ngx_header *header = &worker->headers[worker->header_count++];
-            header->name.data = (u_char *)(uintptr_t)(name + HEADER_PREFIX);
-            header->name.len = ngx_strlen(header->name.data);
-            header->hash = ngx_hash_key(header->name.data, header->name.len);
-            header->handle = handle;
-        }
+    weir_reads_init(&worker->reads);
+    weir_reads_find(&worker->reads, worker->weir, NULL, NULL);
+    for (unsigned i = 0; i < worker->reads.header_count; i++) {
+        const struct weir_reads_header *header = &worker->reads.headers[i];
+        worker->hashes[i] = ngx_hash_key((u_char *)(uintptr_t)header->name, header->size);
     }
-    return NGX_OK;
-}
-
-static void find_outcomes(struct weir_ngx_worker *worker)
-{
-    ngx_memzero(worker->outcomes, sizeof worker->outcomes);
-    for (unsigned status = 100; status <= 599; status++)
-        if (weir_is_strike(worker->weir, status))
-            worker->outcomes[(status - 100) / 8] |= (uint8_t)(1u << (status - 100) % 8);
 }
 
 /* The log says when all can be used again. */
@@ -164,15 +133,8 @@ static void open_state(struct weir_ngx_worker *worker, ngx_log_t *log, uint64_t 
     }
     worker->strikes_lost = 0;
     (void)weir_front(worker->weir, "nginx"); /* a name that it knows, and no child */
-    if (find_attributes(worker) != NGX_OK) {
-        weir_close(worker->weir);
-        worker->weir = NULL;
-        weir_ngx_tell(conf, log, weir_error_text(WEIR_ERR_MEMORY), NULL);
-        return;
-    }
+    find_attributes(worker);
     (void)!weir_lane_keep(&worker->lane, worker->weir); /* else checks take an atomic instruction */
-    worker->refunds = weir_gives_back(worker->weir);
-    find_outcomes(worker);
     tell_good(conf, log);
     check(worker, log);
 }
@@ -245,7 +207,5 @@ void weir_ngx_worker_stop(struct weir_ngx_main *conf)
         return;
     weir_lane_give(worker->lane);
     weir_close(worker->weir);
-    if (worker->headers)
-        ngx_free(worker->headers);
     conf->worker = NULL;
 }

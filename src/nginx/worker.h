@@ -18,12 +18,7 @@
 
 #include <weir/embed.h>
 
-/* A header field that the rules read. */
-struct weir_ngx_header {
-    ngx_str_t name; /* lower case */
-    ngx_uint_t hash;
-    int handle;
-};
+#include "proxy/reads.h"
 
 /* Values of one request: what nginx knows, header fields, and `weir_attribute` of its location. */
 #define WEIR_NGX_VALUES_MAX (WEIR_HANDLES_MAX + 64)
@@ -42,13 +37,10 @@ struct weir_ngx_place; /* see metrics.c */
 
 struct weir_ngx_worker {
     struct weir_ngx_main *conf;
-    struct weir *weir;                /* NULL: the state cannot be used */
-    struct weir_lane *lane;           /* of this thread; NULL: the kernel has none to keep */
-    bool refunds;                     /* some limit gives back by outcome */
-    uint8_t outcomes[64];             /* a bit for each status from 100 on that is a strike */
-    int method, path, host, requests; /* handles; -1: the rules do not read it */
-    struct weir_ngx_header *headers;  /* header_count of them */
-    ngx_uint_t header_count;
+    struct weir *weir;                   /* NULL: the state cannot be used */
+    struct weir_lane *lane;              /* of this thread; NULL: the kernel has none to keep */
+    struct weir_reads reads;             /* what the rules read */
+    ngx_uint_t hashes[WEIR_HANDLES_MAX]; /* of reads.headers, as nginx has them */
     ngx_event_t timer;
     ngx_msec_t tick, tended; /* its period; when the dead were last looked for */
     ngx_queue_t leases;      /* of struct weir_ngx_request */

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The module's one thread in a process: it ends the waits of streams (`queue`, `tarpit`), and calls
+ * once in a while what keeps the open states in order.
+ *
+ * Envoy has no timer for filters of 1.38. A wait is in a binary heap by its end; the thread has
+ * Envoy call the stream's `scheduled` hook. That happens under the mutex that the end of a stream
+ * takes to remove its wait, so no stream is called after its end, and no worker after its streams.
+ *
+ * Memory: 512 KiB of addresses, as far as used. Threads: locked; the thread blocks all signals.
+ */
+#ifndef WEIR_EVY_CLOCK_H
+#define WEIR_EVY_CLOCK_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Streams that wait at the same time, in a process. */
+#define WEIR_EVY_WAITS_MAX 65536
+
+/* In a stream; zero: it does not wait. */
+struct weir_evy_wait {
+    uint64_t due_ns;
+    void *scheduler;
+    size_t place; /* in the heap, from 1 on; 0: not there */
+};
+
+struct weir_evy_clock {
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t wake;
+    bool runs, stops;
+    struct weir_evy_wait **heap; /* WEIR_EVY_WAITS_MAX, from 1 on */
+    size_t count;
+    uint64_t period_ns; /* of `tick` */
+    void (*tick)(void *context);
+    void *context;
+};
+
+/* CLOCK_MONOTONIC. */
+uint64_t weir_evy_now_ns(void);
+
+/* Calls `tick` on its thread once a second. Errors: WEIR_ERR_MEMORY (no thread, no heap). */
+int weir_evy_clock_start(struct weir_evy_clock *clock, void (*tick)(void *context), void *context)
+    __attribute__((warn_unused_result));
+
+/* Ends and joins the thread; no stream waits any more. */
+void weir_evy_clock_stop(struct weir_evy_clock *clock);
+
+/* From now on it ticks at least this often. */
+void weir_evy_clock_hurry(struct weir_evy_clock *clock, uint64_t period_ns);
+
+/* The hook `scheduled` of Envoy's stream is called in `delay_ns`. False: too many wait. */
+bool weir_evy_wait_begin(struct weir_evy_clock *clock, struct weir_evy_wait *wait, void *envoy,
+                         uint64_t delay_ns);
+
+/* Ends it, whether it is over or not. */
+void weir_evy_wait_end(struct weir_evy_clock *clock, struct weir_evy_wait *wait);
+
+#endif
