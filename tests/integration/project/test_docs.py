@@ -51,6 +51,9 @@ def fixture_folder(tmp_path_factory):
     cert.rename(folder / "tls" / "server.pem")
     key.rename(folder / "tls" / "server.key")
     (folder / "tls" / "clients.pem").write_bytes(authority.cert.read_bytes())
+    (folder / "certs").mkdir()
+    for name, file in ("tls.crt", "server.pem"), ("tls.key", "server.key"), ("ca.crt", "clients.pem"):
+        shutil.copy(folder / "tls" / file, folder / "certs" / name)
     (folder / "config").mkdir()
     for name in "badnets.txt", "partners.txt", "slow-users.txt":
         shutil.copy(ROOT / "examples" / "standing" / name, folder)
@@ -62,6 +65,7 @@ def test_a_rules_file_of_the_docs_is_valid(folder, block):
     text = completed(block)
     for there in "/etc/weir/", "/etc/ratelimit/":
         text = text.replace(there, f"{folder}/")
+    text = text.replace(" /certs/", f" {folder}/certs/")
     text = text.replace("/var/lib/weir/state", f"{folder}/state")
     rules = folder / "weir.yaml"
     rules.write_text(text, encoding="utf-8")
