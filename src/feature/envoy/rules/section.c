@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/envoy/rules/pairs.h"
 #include "feature/envoy/rules/xds_section.h"
 #include "rules/load/environment.h"
 #include "rules/load/fields.h"
@@ -83,20 +84,11 @@ static bool parse_ratio(struct rules_loader *loader, const struct rules_keyword 
     return good;
 }
 
-static void load_tags(struct rules_loader *loader, const struct rules_node *node,
-                      struct weir_envoy_settings *envoy)
+static const char *read_tag(struct rules_loader *loader, const struct rules_node *node,
+                            const char *what, bool is_name)
 {
-    if (node->kind != RULES_MAP || node->size / 2 > WEIR_ENVOY_TAGS_MAX) {
-        rules_problem(loader, node, "`tags` must be a mapping of at most %d names to values",
-                      WEIR_ENVOY_TAGS_MAX);
-        return;
-    }
-    for (uint32_t i = 0; i < node->size; i += 2) {
-        struct weir_envoy_tag tag = {read_word(loader, node->items[i], "tags", TAG_MAX),
-                                     read_word(loader, node->items[i + 1], "tags", TAG_MAX)};
-        if (tag.name && tag.value)
-            envoy->tags[envoy->tag_count++] = tag;
-    }
+    (void)is_name;
+    return read_word(loader, node, what, TAG_MAX);
 }
 
 /* "tcp://HOST:PORT" or "udp://HOST:PORT". */
@@ -152,8 +144,8 @@ static void load_statsd(struct rules_loader *loader, const struct rules_field *f
         rules_problem(loader, field->value, "`address` is missing");
     else
         load_statsd_address(loader, fields[STATSD_ADDRESS].value, envoy);
-    if (fields[STATSD_TAGS].value)
-        load_tags(loader, fields[STATSD_TAGS].value, envoy);
+    envoy->tag_count =
+        envoy_load_pairs(loader, &fields[STATSD_TAGS], WEIR_ENVOY_TAGS_MAX, read_tag, envoy->tags);
 }
 
 enum { PROMETHEUS_ADDRESS, PROMETHEUS_PATH };

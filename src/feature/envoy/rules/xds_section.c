@@ -4,46 +4,29 @@
 
 #include <string.h>
 
+#include "feature/envoy/rules/pairs.h"
 #include "rules/load/fields.h"
 
 #define AT(member) RULES_AT(struct weir_xds_settings, member)
 
 /* --- Names and values ------------------------------------------------------------------------- */
 
-static bool read_pair_text(struct rules_loader *loader, const struct rules_node *node,
-                           const char *what, size_t least, const char **kept)
+/* A value may be empty. */
+static const char *read_pair_text(struct rules_loader *loader, const struct rules_node *node,
+                                  const char *what, bool is_name)
 {
     struct weir_bytes text;
     if (!rules_read_text(loader, node, what, &text))
-        return false;
-    bool good = text.size >= least && text.size <= WEIR_XDS_PAIR_MAX;
+        return NULL;
+    bool good = text.size >= is_name && text.size <= WEIR_XDS_PAIR_MAX;
     for (size_t i = 0; i < text.size; i++)
         good = good && (unsigned char)text.data[i] >= ' ' && text.data[i] != 0x7F;
-    if (!good)
-        rules_problem(loader, node,
-                      "names and values of `%s` have %zu to %d bytes, and no control "
-                      "characters",
-                      what, least, WEIR_XDS_PAIR_MAX);
-    *kept = rules_keep_text(loader, text.data, text.size);
-    return good;
-}
-
-static uint32_t load_pairs(struct rules_loader *loader, const struct rules_field *field,
-                           struct weir_envoy_tag *pairs)
-{
-    const struct rules_node *node = field->value;
-    uint32_t count = 0;
-    if (!node)
-        return 0;
-    if (node->kind != RULES_MAP || node->size / 2 > WEIR_XDS_PAIRS_MAX) {
-        rules_problem(loader, node, "`%s` must be a mapping of at most %d names to values",
-                      field->name, WEIR_XDS_PAIRS_MAX);
-        return 0;
-    }
-    for (uint32_t i = 0; i < node->size; i += 2)
-        count += read_pair_text(loader, node->items[i], field->name, 1, &pairs[count].name) &&
-                 read_pair_text(loader, node->items[i + 1], field->name, 0, &pairs[count].value);
-    return count;
+    if (good)
+        return rules_keep_text(loader, text.data, text.size);
+    rules_problem(loader, node,
+                  "names and values of `%s` have %d to %d bytes, and no control characters", what,
+                  is_name, WEIR_XDS_PAIR_MAX);
+    return NULL;
 }
 
 static const struct rules_keyword any_pair = {NULL, RULES_TEXT, .doc = "the value of a name"};
@@ -128,8 +111,10 @@ void envoy_load_xds(struct rules_loader *loader, const struct rules_node *node,
         rules_problem(loader, node, "`server` is missing: HOST:PORT of the control plane");
     else if (xds->server)
         check_server(loader, fields[SERVER].value, xds->server);
-    xds->metadata_count = load_pairs(loader, &fields[METADATA], xds->metadata);
-    xds->headers_count = load_pairs(loader, &fields[HEADERS], xds->headers);
+    xds->metadata_count = envoy_load_pairs(loader, &fields[METADATA], WEIR_XDS_PAIRS_MAX,
+                                           read_pair_text, xds->metadata);
+    xds->headers_count = envoy_load_pairs(loader, &fields[HEADERS], WEIR_XDS_PAIRS_MAX,
+                                          read_pair_text, xds->headers);
     if (fields[TLS].value)
         load_tls(loader, fields[TLS].value, xds);
 }

@@ -107,4 +107,30 @@ TEST("what is wrong is reported")
                  "2:48: `limit` must be 1 to 64 graphic ASCII characters\n");
 }
 
+#define PAIRS(pairs) "limits: []\nenvoy: { xds: { server: 'h:1', " pairs " } }\n"
+
+TEST("names and values of pairs are read, and what is wrong with them is reported")
+{
+    struct weir_rules *rules =
+        test_load(PAIRS("metadata: { zone: b }, headers: { x-empty: '', x-token: 't u' }"));
+    const struct weir_xds_settings *xds = &weir_rules_settings(rules)->envoy.xds;
+    assert_int_equal(xds->metadata_count, 1);
+    assert_int_equal(xds->headers_count, 2);
+    assert_string_equal(xds->headers[0].name, "x-empty");
+    assert_string_equal(xds->headers[0].value, "");
+    assert_string_equal(xds->headers[1].value, "t u");
+    weir_rules_unref(rules);
+    test_refused(PAIRS("headers: [a]"),
+                 "2:41: `headers` must be a mapping of at most 32 names to values\n");
+    test_refused(PAIRS("headers: { '': a }"),
+                 "2:43: names and values of `headers` have 1 to 512 bytes, and no control "
+                 "characters\n");
+    test_refused(PAIRS("metadata: { a: \"b\\n\" }"),
+                 "2:47: names and values of `metadata` have 0 to 512 bytes, and no control "
+                 "characters\n");
+    test_refused("limits: []\nenvoy: { config: a, statsd: { address: 'udp://h:1', tags: { a: '' } "
+                 "} }\n",
+                 "2:64: `tags` must be 1 to 64 graphic ASCII characters\n");
+}
+
 RUN_TESTS()
