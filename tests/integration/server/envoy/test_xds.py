@@ -39,6 +39,16 @@ def test_what_a_control_plane_gives_is_in_force_before_it_is_acknowledged(tmp_pa
             assert weir.ask("shop", ("user", "a")) == OK  # no limit is left
 
 
+def test_without_a_domain_health_may_fail(tmp_path):
+    with ControlPlane() as plane:
+        plane.put("1")
+        with Service(tmp_path, plane.address, healthy_with_domains=True) as weir, weir.client() as client:
+            for version, domains, status in ("1", (), 500), ("2", ("shop",), 200), ("3", (), 500):
+                plane.put(version, *(config(domain, hourly(1)) for domain in domains))
+                plane.wait_version(version)
+                assert client.request("GET", "/healthcheck").status == status
+
+
 def test_before_the_first_configuration_calls_fail(tmp_path):
     with ControlPlane() as plane:
         with Service(tmp_path, plane.address, healthy_with_config=True) as weir:
@@ -97,7 +107,7 @@ def test_without_its_control_plane_the_last_rules_stay(tmp_path):
         with ControlPlane(port=plane.port) as again:
             wait_until(lambda: again.requests, what="a new stream")
             first = again.requests[0][1]
-            assert (first.version_info, first.response_nonce) == ("1", "")
+            assert (first.version_info, first.response_nonce) == ("", "")
             again.put("2", config("shop", hourly(4)))  # a denied hit counts, too
             again.wait_version("2")
             assert [weir.ask("shop", ("user", "a")) for _ in range(2)] == [OK, OVER_LIMIT]

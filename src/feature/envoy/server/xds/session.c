@@ -22,7 +22,7 @@ void weir_xds_session_init(struct weir_xds_session *session,
 
 void weir_xds_session_opened(struct weir_xds_session *session, uint64_t now_ns)
 {
-    session->nonce.size = 0; /* `seen` stays: the last response may still be being loaded */
+    session->version.size = session->nonce.size = 0;
     session->answered = session->refusing = false;
     session->due_ns = now_ns;
 }
@@ -49,10 +49,10 @@ int weir_xds_session_received(struct weir_xds_session *session,
 
 void weir_xds_session_accepted(struct weir_xds_session *session, uint64_t now_ns)
 {
-    session->version = session->seen;
     session->refused = 0;
     if (!session->answered)
         return;
+    session->version = session->seen;
     session->refusing = false;
     session->due_ns = now_ns;
 }

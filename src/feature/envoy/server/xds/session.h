@@ -2,11 +2,15 @@
 /* A client of xDS (state of the world, one type, all resources of it): what it says, and when. No
  * I/O and no clock.
  *
- *   opened ─▶ due at once: {version, no nonce}
+ *   opened ─▶ due at once: {no version, no nonce}
  *   received ─▶ the caller loads it ─▶ accepted: due at once: {version, nonce}
  *                                   └▶ refused:  due later:   {version of the last good one, nonce,
  *                                                              why}
  *   closed ─▶ when to open the next stream
+ *
+ * The first request of a stream names no version, so that the server sends what it has. A server
+ * that has started anew may count its versions anew (Envoy Gateway's are 1, 2, 3): with the version
+ * of the stream before, it would take another configuration of the same version for known.
  *
  * A control plane answers a refusal at once with what was refused (15,602 answers in a second were
  * seen). So the first refusal waits REFUSE_FIRST_NS, each further one in a row twice as long, up to
@@ -37,8 +41,8 @@ struct weir_xds_word {
 struct weir_xds_session {
     const struct weir_xds_settings *settings;
     struct weir_discovery_pair metadata[WEIR_XDS_PAIRS_MAX];
-    struct weir_xds_word version; /* of what was accepted last, on any stream */
-    struct weir_xds_word seen;    /* of the last response, on any stream */
+    struct weir_xds_word version; /* of what was accepted last on this stream */
+    struct weir_xds_word seen;    /* of the last response on this stream */
     struct weir_xds_word nonce;   /* of the last response on this stream */
     bool answered;                /* this stream has had a response */
     bool refusing;                /* what is due refuses `seen` */
@@ -61,7 +65,7 @@ int weir_xds_session_received(struct weir_xds_session *session,
     __attribute__((warn_unused_result));
 
 /* The response that came last is in force, or was refused with `error`, which is copied, as UTF-8.
- * Where its stream has ended since, that is remembered, and nothing is said. */
+ * Where its stream has ended since, nothing is said; a refusal counts for the wait of the next. */
 void weir_xds_session_accepted(struct weir_xds_session *session, uint64_t now_ns);
 void weir_xds_session_refused(struct weir_xds_session *session, const char *error, uint64_t now_ns);
 

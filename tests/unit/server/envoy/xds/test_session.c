@@ -103,7 +103,7 @@ TEST("a response that comes before a refusal is sent replaces the refusal")
     expect(&session, 1, "2", "b", NULL);
 }
 
-TEST("a new stream has the version and no nonce, and waits by how the last ones went")
+TEST("a new stream has no version and no nonce, and waits by how the last ones went")
 {
     struct weir_xds_session session;
     weir_xds_session_init(&session, &settings);
@@ -114,7 +114,7 @@ TEST("a new stream has the version and no nonce, and waits by how the last ones 
     expect(&session, 0, "1", "a", NULL);
     assert_true(weir_xds_session_closed(&session, true, 0) == 10 * S);
     weir_xds_session_opened(&session, 20 * S);
-    expect(&session, 20 * S, "1", "", NULL);
+    expect(&session, 20 * S, "", "", NULL);
     assert_true(weir_xds_session_closed(&session, true, 0) == 20 * S);
     assert_true(weir_xds_session_closed(&session, true, 0) == 40 * S);
     for (int i = 0; i < 100; i++)
@@ -125,7 +125,7 @@ TEST("a new stream has the version and no nonce, and waits by how the last ones 
     assert_true(weir_xds_session_closed(&session, true, 0) == 10 * S);
 }
 
-TEST("the answer to a response of an earlier stream is remembered and not sent")
+TEST("the answer to a response of an earlier stream is not sent, but a refusal counts")
 {
     struct weir_xds_session session;
     weir_xds_session_init(&session, &settings);
@@ -135,16 +135,16 @@ TEST("the answer to a response of an earlier stream is remembered and not sent")
     assert_true(weir_xds_session_closed(&session, true, 0) == 10 * S);
     weir_xds_session_opened(&session, 10 * S);
     weir_xds_session_accepted(&session, 11 * S);
-    expect(&session, 10 * S, "1", "", NULL);
+    expect(&session, 10 * S, "", "", NULL);
     receive(&session, "2", "b");
     assert_true(weir_xds_session_closed(&session, true, 0) == 10 * S);
     weir_xds_session_opened(&session, 20 * S);
-    expect(&session, 20 * S, "1", "", NULL);
+    expect(&session, 20 * S, "", "", NULL);
     weir_xds_session_refused(&session, "why", 21 * S);
     assert_true(session.due_ns == UINT64_MAX);
     receive(&session, "2", "c");
     weir_xds_session_refused(&session, "why", 22 * S);
-    expect(&session, 24 * S, "1", "c", "why");
+    expect(&session, 24 * S, "", "c", "why");
 }
 
 TEST("the reason of a refusal is UTF-8 whatever it is made of, and where it is cut")
