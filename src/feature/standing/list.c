@@ -6,14 +6,18 @@
 #include <string.h>
 
 #include "core/text/credential.h"
+#include "core/text/nat64.h"
 
 int weir_standing_network(const struct weir_standing_kind *kind, struct weir_bytes text,
                           struct weir_cidr *network)
 {
+    struct weir_address address;
     int err = weir_cidr_parse(network, text.data, text.size);
 
     if (err < 0 || memchr(text.data, '/', text.size))
         return err;
+    address = network->address;
+    weir_nat64_inside(kind->nat64, kind->nat64_count, &address, &network->address);
     network->bits = network->address.family == 4 ? kind->bits4 : kind->bits6;
     weir_address_mask(&network->address, network->bits);
     return 0;

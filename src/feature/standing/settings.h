@@ -12,6 +12,7 @@
 
 #include <weir/bytes.h>
 
+#include "core/text/address.h"
 #include "feature/standing/standing.h"
 
 #define WEIR_STANDING_KINDS_MAX 16
@@ -25,6 +26,8 @@ struct weir_standing_kind {
     bool credential;        /* its values have one form: core/text/credential.h */
     uint8_t bits4, bits6;   /* of an address: what a plain address is widened to, 1..32 and 1..128
                                (client.ip/64: 32 and 64) */
+    const struct weir_cidr *nat64; /* `server.nat64`: a plain address in one of these prefixes is */
+    uint32_t nat64_count;          /* the IPv4 address inside, as clients count by it */
 };
 
 /* One of `lists:`. */

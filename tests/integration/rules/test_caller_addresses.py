@@ -123,6 +123,24 @@ def test_a_standing_holds_for_both_forms_of_an_address(tmp_path):
 NAT64 = "64:ff9b::8.8.8.8", "64:ff9b::8.8.4.4"
 
 
+def test_a_ban_of_a_client_behind_a_translator_is_not_one_of_all_its_clients(tmp_path):
+    limit = {"name": "each", "key": ["client.ip/64"], "rate": "1000/day", "algorithm": "token_bucket"}
+    (tmp_path / "bad.txt").write_text("64:ff9b::9.9.9.9\n", encoding="ascii")
+    standing = {"by": ["client.ip/64"], "lists": [
+        {"file": str(tmp_path / "bad.txt"), "by": "client.ip", "level": "revoked"}]}
+    with RedisWeir(tmp_path, rules_of(limit, standing=standing, server={"admin": {"token": "s3cret"}}),
+                   http="127.0.0.1:0", admin="127.0.0.1:0") as weir, weir.admin() as admin:
+        value = {"kind": "client.ip", "value": NAT64[0]}
+        body = json.dumps({**value, "level": "revoked"}).encode()
+        reply = admin.request("PUT", "/v1/standing", {"Content-Type": "application/json"}, body)
+        assert (reply.status, reply.json["value"]) == (200, "8.8.8.8/32")
+        refused = {NAT64[0]: 429, "8.8.8.8": 429, NAT64[1]: 200, "64:ff9b::1.1.1.1": 200,
+                   "64:ff9b::9.9.9.9": 429, "9.9.9.9": 429}
+        assert {ip: weir.check(ip=ip).status for ip in refused} == refused
+        reply = admin.request("DELETE", f"/v1/standing?kind=client.ip&value={NAT64[0]}")
+        assert reply.status == 200 and weir.check(ip="8.8.8.8").status == 200
+
+
 def test_strikes_of_clients_behind_a_translator_are_those_of_the_address_inside(tmp_path):
     login = {"name": "login", "match": {"path": "/login"}, "key": ["client.ip/64"], "rate": "1/d",
              "algorithm": "fixed_window"}

@@ -86,6 +86,8 @@ static void load_kind(struct rules_loader *loader, const struct rules_node *node
     }
     kind->bits4 = part.bits4;
     kind->bits6 = part.bits6;
+    kind->nat64 = rules->settings.nat64; /* `server` was read before */
+    kind->nat64_count = rules->settings.nat64_count;
     kind->secret = part.secret || (name.size > 7 && strncasecmp(name.data, "header.", 7) == 0);
     part.secret = kind->secret;
     kind->credential = rules_has_scheme(text);
