@@ -118,6 +118,18 @@ static char *text(const json_t *object, const char *field)
     return copy;
 }
 
+char *admin_key_name(const json_t *item)
+{
+    const json_t *values = json_object_get(item, "values"), *one = json_array_get(values, 0);
+    const char *key = json_string_value(json_object_get(item, "key"));
+    const char *kind = json_string_value(json_object_get(one, "kind"));
+    const char *value = json_string_value(json_object_get(one, "value"));
+    char *name = NULL;
+    if (json_array_size(values) != 1 || !kind || !*kind || !value)
+        return strdup(key ? key : "");
+    return asprintf(&name, "%s=%s", kind, value) < 0 ? NULL : name;
+}
+
 /* Says that the server refused, in its own words where it has some. */
 static void take_refusal(const struct admin_client *client, const char *path, long status,
                          struct weir_reason *reason)
@@ -230,7 +242,7 @@ static int read_keys(const json_t *list, const char *limit, struct admin_answer 
     {
         struct admin_key *key = &keys[answer->key_count++];
         *key = (struct admin_key){.limit = strdup(limit),
-                                  .key = text(object, "key"),
+                                  .key = admin_key_name(object),
                                   .denied = number(object, "denied"),
                                   .error = number(object, "error")};
         if (!key->limit || !key->key)

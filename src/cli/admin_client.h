@@ -72,6 +72,11 @@ int admin_client_ask(struct admin_client *client, uint64_t keys, struct admin_an
                      struct weir_reason *reason) __attribute__((warn_unused_result));
 void admin_answer_free(struct admin_answer *answer);
 
+/* The real name of a key that an answer has, not fit for a terminal yet: "user=100%" of one whole
+ * value, and else the text of the key, which escapes what it joins. The caller frees it; NULL: no
+ * memory. */
+char *admin_key_name(const json_t *item);
+
 /* Gives units back to one key of a limit. Errors: as above; `reason` is what the server says. */
 struct admin_grant {
     const char *limit;

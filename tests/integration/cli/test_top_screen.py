@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+import unicodedata
 
 import pytest
 
@@ -92,8 +93,26 @@ def test_it_fits_80_columns_and_shows_how_full_keys_are_and_until_when(tmp_path,
         assert "a-limit-with-a-very~ sliding_window" in text
         ann = next(line for line in lines if line.startswith("search") and "user=ann" in line)
         assert ann.split()[2:5] == ["9", "6", "100%"] and ("7d" in ann or "8d" in ann)
-        assert "user=%1b[31mred" in text
+        assert r"user=\x1b[31mred" in text
         assert keys_of(text)[0][1] == "user=ann"
+
+
+def test_names_of_all_scripts_are_cut_and_aligned_by_what_a_terminal_shows(tmp_path):
+    names = {"小林": "小林", "小" * 40: "小" * 10 + "~", "ä" * 60: "ä" * 21 + "~", "100% ann": "100%"}
+    with Weir(tmp_path, rules_of(*LIMITS)) as weir:
+        for user in names:
+            weir.check(method="GET", path="/search/x", attributes={"user": user})
+        with top(weir, tmp_path) as terminal:
+            to_the = {f"user={shown}" for shown in names.values()}
+            text = terminal.wait(lambda text: to_the <= {key for _, key in keys_of(text)} if "KEY  " in text else False)
+        rows = text[text.index("KEY  "):].splitlines()[1:]
+        ends = {width(row[:row.rindex("%")]) for row in rows if "user=" in row}
+        assert len(ends) == 1, text
+
+
+def width(text):
+    """The columns of a terminal."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 
 def test_keys_sort_filter_pause_and_end(tmp_path, weir):

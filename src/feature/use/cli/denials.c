@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/admin_access.h"
+#include "cli/admin_client.h"
 #include "cli/times.h"
 #include "core/bytes.h"
 #include "feature/use/server/denial_file.h"
@@ -170,20 +171,37 @@ static void print_caller(const json_t *denial)
     }
 }
 
+static void print_name(const json_t *item)
+{
+    char *name = admin_key_name(item);
+    if (name)
+        weir_print_key(stdout, name, strlen(name), TEXT_LIMIT);
+    free(name);
+}
+
+/* Not of a standing, which counts nothing. */
+static void print_count(const json_t *denial)
+{
+    if (json_is_null(json_object_get(denial, "algorithm")))
+        return;
+    printf("asked for %" JSON_INTEGER_FORMAT " with %" JSON_INTEGER_FORMAT
+           " of %" JSON_INTEGER_FORMAT " left; ",
+           number_of(denial, "cost"), number_of(denial, "remaining"),
+           number_of(denial, "capacity"));
+}
+
 static void print_denial(const json_t *denial, bool utc)
 {
-    const char *key = text_of(denial, "key", ""), *plan = text_of(denial, "plan", NULL);
+    const char *plan = text_of(denial, "plan", NULL);
     print_time(denial, utc);
     print_member("  ", denial, "limit", "?");
     fputs("  ", stdout);
-    weir_print_key(stdout, key, strlen(key), TEXT_LIMIT);
+    print_name(denial);
     print_member("  ", denial, "route", "-");
     print_caller(denial);
-    fputs("\n    asked for ", stdout);
-    printf("%" JSON_INTEGER_FORMAT " with %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT
-           " left; admitted ",
-           number_of(denial, "cost"), number_of(denial, "remaining"),
-           number_of(denial, "capacity"));
+    fputs("\n    ", stdout);
+    print_count(denial);
+    fputs("admitted ", stdout);
     print_wait(denial, "retry_after_ms", "never");
     fputs(", all free ", stdout);
     print_wait(denial, "reset_after_ms", "never");
@@ -252,10 +270,10 @@ static void print_use(const json_t *key)
     static const char *const windows[] = {"minute", "hour", "day"};
     json_array_foreach(json_object_get(key, "limits"), i, limit)
     {
-        const char *text = text_of(limit, "key", ""), *route = text_of(limit, "route", NULL);
+        const char *route = text_of(limit, "route", NULL);
         print_member(i == 0 ? "\nWhat uses it up:\n" : "", limit, "limit", "?");
         fputs("  ", stdout);
-        weir_print_key(stdout, text, strlen(text), TEXT_LIMIT);
+        print_name(limit);
         printf("  %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " used, all free ",
                number_of(limit, "used"), number_of(limit, "capacity"));
         print_wait(limit, "reset_after_ms", "never");

@@ -14,9 +14,12 @@
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
+#include <wchar.h>
 
+#include "cli/admin_client.h"
 #include "cli/options.h"
 #include "cli/times.h"
+#include "core/text/utf8.h"
 #include "server/daemon/clock.h"
 #include "server/text/durations.h"
 #include "server/text/print.h"
@@ -151,6 +154,23 @@ static void colour(const struct screen *screen, const char *code)
         printf("\033[%sm", code);
 }
 
+/* How many bytes of a text fit into *places of a terminal; *places becomes what is left of them. */
+static size_t fitting(const char *text, int *places)
+{
+    size_t at = 0, size = strlen(text), step;
+    for (; at < size; at += step) {
+        mbstate_t state = {0};
+        wchar_t character;
+        step = weir_utf8_size(text + at, size - at);
+        bool known = mbrtowc(&character, text + at, step, &state) == step;
+        int columns = known ? wcwidth(character) : 1;
+        if (columns > *places)
+            break;
+        *places -= columns > 0 ? columns : 0;
+    }
+    return at;
+}
+
 /* Text from outside in a column of so many places. */
 static void put_text(const char *text, int width)
 {
@@ -162,9 +182,12 @@ static void put_text(const char *text, int width)
     weir_print_text(out, text, size, 100);
     fputc(0, out);
     fclose(out);
-    if ((int)strlen(shown) > width)
-        memcpy(shown + width - 1, "~", 2);
-    printf("%-*s", width, shown);
+    int left = width, less = width - 1;
+    if (shown[fitting(shown, &left)]) {
+        memcpy(shown + fitting(shown, &less), "~", 2);
+        left = less;
+    }
+    printf("%s%*s", shown, left, "");
 }
 
 static void draw_title(const struct screen *screen)
@@ -335,7 +358,9 @@ static void draw_key(const struct screen *screen, const json_t *key)
         weir_duration(text, (uint64_t)json_integer_value(reset));
     put_text(text_of(key, "limit"), 16);
     putchar(' ');
-    put_text(text_of(key, "key"), wider(screen, 27));
+    char *name = admin_key_name(key);
+    put_text(name ? name : "", wider(screen, 27));
+    free(name);
     printf(" %8.0f ", number_of(key, "requests"));
     if (number_of(key, "denied") > 0)
         colour(screen, "31");
@@ -352,7 +377,11 @@ static void draw_key(const struct screen *screen, const json_t *key)
 
 static bool key_passes(const struct screen *screen, const json_t *key)
 {
-    return passes(screen, text_of(key, "limit")) || passes(screen, text_of(key, "key"));
+    char *name = admin_key_name(key);
+    bool found = passes(screen, text_of(key, "limit")) || passes(screen, text_of(key, "key")) ||
+                 (name && passes(screen, name));
+    free(name);
+    return found;
 }
 
 /* The last key stays on the screen however far it is scrolled. */
@@ -538,7 +567,8 @@ int top_screen_run(struct admin_client *client, const struct top_screen_options 
     }
     setlocale(LC_CTYPE, "");
     screen.utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
-    setlocale(LC_CTYPE, "C");
+    if (!screen.utf8)
+        setlocale(LC_CTYPE, "C");
     screen.colours = (!no_colour || !no_colour[0]) && !is_dumb();
     raw = before;
     raw.c_lflag &= (tcflag_t) ~(ICANON | ECHO);

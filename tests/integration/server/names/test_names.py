@@ -127,6 +127,22 @@ def test_texts_differ_and_show_the_real_characters(weir):
     assert not [text for text in shown if "\u202e" in text]
 
 
+def test_the_commands_say_the_real_name(weir):
+    real = [name for name in NAMES if len(name) < 40 and "\u202e" not in name]
+    denied = run(weir, "denials", "--limit", "one", "--count", "100")
+    most = run(weir, "top", "--once", "--count", "100")
+    for name in real:
+        assert f"  one  user={name}  /one" in denied, name
+        assert [line for line in most.splitlines() if line.startswith("one ") and line.endswith(f"  user={name}")], name
+
+
+def test_a_denial_by_standing_has_no_numbers_of_a_limit(weir):
+    call(weir, "PUT", "/v1/standing", {"kind": "user", "value": "sue", "level": "suspended", "for_ms": 60000})
+    assert weir.check(path="/one", ip="192.0.2.1", attributes={"user": "sue"}).json["denied_by"] == "standing"
+    text = run(weir, "denials", "--limit", "standing", "--user", "sue")
+    assert "standing  user=sue" in text and "\n    admitted in " in text and "asked for" not in text
+
+
 @pytest.mark.parametrize("name", NAMES, ids=ascii_id)
 def test_a_ban_of_the_value_that_is_shown_holds(weir, name):
     value = value_of(name)
