@@ -26,7 +26,7 @@ export function denialTable(id) {
 export function denialRow(denial) {
   return {
     id: String(denial.id), left: [0, 1, 2, 3, 4, 8],
-    cells: [isoTime(denial.time), keyLink(denial), callerCell(denial), limitLink(denial.limit, denial), denial.route ?? "–", count(denial.cost),
+    cells: [isoTime(denial.time), keyLink(denial), callerCell(denial), limitLink(denial.limit, denial), denial.route ?? "–", denial.cost > 0 ? count(denial.cost) : "–",
       denial.algorithm === null ? "–" : `${count(denial.remaining)} of ${count(denial.capacity)}`, duration(denial.retry_after_ms),
       [denial.algorithm, denial.plan && `plan ${denial.plan}`, denial.standing !== "good" && denial.standing, denial.action !== "reject" && denial.action,
         denial.cause === "store" && "store failed", denial.more > 0 && `and ${count(denial.more)} more`].filter(Boolean).join(", "), explainLink(denial)],

@@ -44,6 +44,11 @@ export function micros(us) {
   return us < 1000 ? `${us} µs` : us < 1e6 ? `${us / 1000} ms` : `${us / 1e6} s`;
 }
 
+// Of a second in which there was nothing to measure it is 0.
+export function measured(us) {
+  return us > 0 ? micros(us) : "–";
+}
+
 export function bytes(size) {
   for (const [unit, one] of [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]])
     if (size >= one) return `${(size / one).toFixed(size >= 10 * one ? 0 : 1)} ${unit}`;

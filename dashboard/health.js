@@ -4,7 +4,7 @@
 import { ask, poll } from "./api.js";
 import { Chart, sparkline } from "./chart.js";
 import { bar, h, setRows, table } from "./dom.js";
-import { bytes, count, duration, micros, percent, used } from "./format.js";
+import { bytes, count, duration, measured, micros, percent, used } from "./format.js";
 import { blankUnknown, Series } from "./series.js";
 
 export class Health {
@@ -53,7 +53,7 @@ export class Health {
     const { store, table: own, whole } = snapshot;
     const facts = store ? [["reached by", `${store.up} of ${store.workers} workers`], ["refusal", store.refusal],
       ["breakers", store.open + store.half_open > 0 ? `${store.open} open, ${store.half_open} half open` : "closed"],
-      ["latency", `p50 ${micros(whole.store_p50_us)}, p99 ${micros(whole.store_p99_us)}`],
+      ["latency", `p50 ${measured(whole.store_p50_us)}, p99 ${measured(whole.store_p99_us)}`],
       ["calls", `${count(store.calls)}, of which ${count(store.errors)} failed and ${count(store.timeouts)} had no answer in time`],
       ["answered from memory", `${count(store.remembered)} denials`]] : [["kind", "this node's own table"]];
     const FILES = { memory: "in memory: gone with the process", file: "in its file", gone: "its file is gone from its path: other processes count apart",

@@ -54,7 +54,7 @@ export function valueLink(value) {
 export function callerCell(denial) {
   const known = new Set((denial.values ?? []).map((value) => JSON.stringify(value)));
   const links = (denial.caller ?? []).filter((value) => !known.has(JSON.stringify(value))).map(valueLink);
-  const cell = h("span", null, links.flatMap((link, i) => (i > 0 ? [h("br"), link] : [link])));
+  const cell = h("div", null, links.map((link) => h("div", null, link)));
   cell.key = JSON.stringify(denial.caller);
   return links.length > 0 ? cell : "–";
 }

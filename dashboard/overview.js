@@ -4,7 +4,7 @@
 import { ask, poll, query } from "./api.js";
 import { Chart, sparkline } from "./chart.js";
 import { bar, h, setRows, table } from "./dom.js";
-import { bytes, count, micros, percent, used } from "./format.js";
+import { bytes, count, measured, micros, percent, used } from "./format.js";
 import { keyLink, limitLink } from "./names.js";
 import { blankUnknown } from "./series.js";
 
@@ -39,6 +39,13 @@ function named(title, link) {
   const cell = h("span", null, h("small", { class: "muted group" }, title), link);
   cell.key = `${title}${link.key ?? link.textContent}`;
   return cell;
+}
+
+// What to type first, where the server takes requests.
+function firstRequest(http) {
+  if (!http) return "";
+  const path = http.startsWith("unix:") ? `--unix-socket ${http.slice(5)} http://localhost` : http.replace(/\/\/(\*|0\.0\.0\.0|\[::\]):/, `//${location.hostname}:`);
+  return ` To see one, send a request: curl ${path}/v1/check --json '{"path": "/", "attributes": {"user": "ann"}}'`;
 }
 
 export class Overview {
@@ -204,15 +211,15 @@ export class Overview {
     this.tiles.requests.note.textContent = edge > 0 ? `${percent(edge, requests)} of them at the edge` : "";
     this.tiles.denied.value.textContent = percent(denied, requests);
     this.tiles.denied.note.textContent = `${count(denied)} a second`;
-    this.tiles.latency.value.textContent = micros(whole.latency_p99_us);
-    this.tiles.latency.note.textContent = `p50 ${micros(whole.latency_p50_us)}`;
+    this.tiles.latency.value.textContent = measured(whole.latency_p99_us);
+    this.tiles.latency.note.textContent = `p50 ${measured(whole.latency_p50_us)}`;
     const { places, share } = used(snapshot.table);
     this.tiles.keys.value.textContent = places;
     this.tiles.keys.note.textContent = `${share} of ${bytes(snapshot.table.bytes)}`;
     const { store } = snapshot;
     this.tiles.store.value.textContent = !store ? "this node" : store.up === store.workers ? "reached" : "not reached";
     this.tiles.store.note.textContent = !store ? "the table in memory or a file"
-      : store.up === store.workers ? `p99 ${micros(whole.store_p99_us)}` : store.refusal || `by ${store.workers - store.up} of ${store.workers} workers`;
+      : store.up === store.workers ? `p99 ${measured(whole.store_p99_us)}` : store.refusal || `by ${store.workers - store.up} of ${store.workers} workers`;
     this.tiles.store.element.classList.toggle("bad", Boolean(store) && store.up < store.workers);
     this.showLimits(snapshot);
     this.showKeys(snapshot);
@@ -265,7 +272,7 @@ export class Overview {
           share, sparkline(seconds, "good")] });
     }
     rows.sort((a, b) => b.checks - a.checks);
-    setRows(this.limits.body, rows.slice(0, 20), "No limit was used in the last minute. To see one, send a request: curl http://127.0.0.1:8080/v1/check --json '{\"path\": \"/\", \"attributes\": {\"user\": \"ann\"}}'", 5);
+    setRows(this.limits.body, rows.slice(0, 20), `No limit was used in the last minute.${firstRequest(snapshot.http)}`, 5);
     const rowNames = [...ROWS.values()];
     const names = rows.map((row) => row.id).filter((name) => !rowNames.includes(name)).sort();
     const shown = [...this.limit.options].map((option) => option.value).slice(1);

@@ -6,9 +6,12 @@ import { ask, query } from "./api.js";
 const POINTS = 600;
 const OVERLAP = 3; // seconds that are asked for once more
 
-// Before the server began, and while it was suspended, nothing is known: that is no zero.
+// Before the server began, and while it was suspended, nothing is known, and a time without requests has no
+// latency: that is no zero.
 export function blankUnknown({ from, step, values, gaps }, { snapshot }) {
   const lists = Object.values(values);
+  for (const [field, list] of Object.entries(values))
+    for (let i = 0; field.endsWith("_us") && i < list.length; i++) list[i] ||= null;
   const blank = (first, end) => {
     for (const list of lists)
       for (let i = Math.max(first, 0); i < end && i < list.length; i++) list[i] = null;

@@ -2,6 +2,7 @@
 """The dashboard in a real Chromium: every view, with screenshots in build/screenshots/dashboard."""
 
 import signal
+import subprocess
 
 import pytest
 
@@ -198,7 +199,8 @@ def test_every_view_has_contrast_and_fits_a_phone(tmp_path, browser):
                 take_screenshot(browser, SHOTS / f"{name}{'-dark' if dark else ''}.png")
                 assert not page.run(CONTRAST), (name, dark)
             set_screen(browser, 360, 740)
-            assert page.run("return document.documentElement.scrollWidth <= innerWidth"), name
+            assert page.run("return document.documentElement.scrollWidth") == 360, name
+            assert not page.run("return [...document.querySelectorAll('td[data-title]')].filter((cell) => cell.checkVisibility() && !cell.innerHTML).length"), name
             take_screenshot(browser, SHOTS / f"{name}-phone.png")
         set_screen(browser, 1280, 900)
 
@@ -224,6 +226,43 @@ return [...document.querySelectorAll("body *")].filter((element) =>
       return (Math.max(ink, paper) + .05) / (Math.min(ink, paper) + .05) < 4.5;
     }).map((element) => `${element.tagName} ${element.className}: ${element.textContent}`);
 """
+
+
+def test_who_asked_is_a_line_each(tmp_path, browser):
+    with start(browser, tmp_path) as weir:
+        page = Dashboard(browser, weir).open()
+        heights = browser.execute_async_script("""
+            const done = arguments[arguments.length - 1];
+            import("/dashboard/names.js").then(({ callerCell }) => done([1, 2].map((count) => {
+              const cell = callerCell({ values: [], caller: [{ kind: "org", value: "acme" }, { kind: "user", value: "ann" }].slice(0, count) });
+              document.querySelector("main").replaceChildren(cell);
+              return cell.getBoundingClientRect().height;
+            })));""")
+        assert heights[1] == 2 * heights[0] > 0
+
+
+def test_times_without_requests_have_no_latency(tmp_path, browser):
+    with start(browser, tmp_path) as weir:
+        page = Dashboard(browser, weir).open()
+        page.see(lambda: page.text("tile-latency") == "–", "no request")
+        blank = browser.execute_async_script("""
+            const done = arguments[arguments.length - 1];
+            import("/dashboard/series.js").then(({ blankUnknown }) => {
+              const data = { from: 100, step: 1, gaps: [], values: { requests: [3, 0, 2], latency_p99_us: [50, 0, 20] } };
+              blankUnknown(data, { snapshot: { started_s: 90 } });
+              done(data.values);
+            });""")
+        assert blank == {"requests": [3, 0, 2], "latency_p99_us": [50, None, 20]}
+
+
+def test_an_empty_page_says_what_to_type_and_it_works(tmp_path, browser):
+    with start(browser, tmp_path) as weir:
+        page = Dashboard(browser, weir).open()
+        page.see(lambda: "To see one, send a request: curl " in page.text("busy-limits"), "what to type")
+        text = page.text("busy-limits")
+        done = subprocess.run(["sh", "-c", text[text.index("curl "):]], capture_output=True, text=True, timeout=60, check=True)
+        assert '"allowed":true' in done.stdout
+        page.see(lambda: "api" in page.text("busy-limits"), "the limit")
 
 
 # What a snapshot does whose second is far behind the series: [series asked for, points].

@@ -15,6 +15,7 @@
 #include "server/daemon/clock.h"
 #include "server/daemon/daemon.h"
 #include "server/daemon/readiness.h"
+#include "server/net/certificates.h"
 #include "server/stores/daemon.h"
 
 /* What one snapshot has at most of each; the page asks the API for more. */
@@ -74,6 +75,26 @@ static json_t *limits_json(const struct weir_use_service *use, uint64_t second)
     }
     free(list);
     return limits;
+}
+
+/* Where the server takes requests over HTTP: "http://127.0.0.1:8080", "unix:/path"; null: nowhere.
+ */
+static json_t *http_json(const struct weir_daemon *daemon)
+{
+    char address[WEIR_ENDPOINT_TEXT_MAX];
+    for (unsigned i = 0; i < daemon->fronts.count; i++) {
+        const struct weir_front *front = daemon->fronts.list[i];
+        const struct weir_endpoint *endpoint = &daemon->places[i].endpoint;
+        if (front->kind != WEIR_LISTENER_HTTP || endpoint->kind == WEIR_ENDPOINT_OFF)
+            continue;
+        weir_endpoint_format(endpoint, address);
+        if (endpoint->kind == WEIR_ENDPOINT_UNIX)
+            return json_string(address);
+        return json_sprintf("%s://%s",
+                            weir_certificates_of(daemon->certificates, front) ? "https" : "http",
+                            address);
+    }
+    return json_null();
 }
 
 /* --- Keys and denials ------------------------------------------------------------------------- */
@@ -167,7 +188,7 @@ enum part { WHOLE, LIMITS, KEYS, CALLERS, DENIED, DENIALS, TABLE, STORE, PARTS }
 /* The members of each part; the first has its name. */
 static const char *const members[PARTS][3] = {
     {"whole"},
-    {"limits"},
+    {"limits", "http"},
     {"keys", "weight"},
     {"callers"},
     {"denied", "denied_sum"},
@@ -221,8 +242,10 @@ static void set_use(json_t *json, struct weir_use_service *use, unsigned parts, 
 {
     if (parts >> WHOLE & 1)
         json_object_set_new(json, "whole", whole_json(use, second));
-    if (parts >> LIMITS & 1)
+    if (parts >> LIMITS & 1) {
         json_object_set_new(json, "limits", limits_json(use, second));
+        json_object_set_new(json, "http", http_json(use->daemon));
+    }
     if (parts >> KEYS & 1) {
         json_object_set_new(json, "keys", top_json(use, WEIR_USE_BY_REQUESTS, now_ns));
         set_integer(json, "weight", weir_heavy_weight(use->read[WEIR_SEEN_KEYS]));
