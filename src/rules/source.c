@@ -8,10 +8,12 @@
 
 #include "core/bytes.h"
 #include "core/text/credential.h"
+#include "feature/identity/rules/jwt.h"
 #include "rules/attribute_table.h"
 #include "rules/compiled.h"
 #include "rules/known_names.h"
 #include "rules/load/attributes.h"
+#include "rules/match/query.h"
 #include "rules/unknown_names.h"
 
 #define HEADER_SIZE (sizeof(RULES_HEADER) - 1)
@@ -143,6 +145,8 @@ __attribute__((noinline)) static void request_fail(struct weir_request *request,
     request->why = why;
 }
 
+static const char repeated_text[] = ": given more than once, with different values";
+
 /* A second line of a credential. weir and the application would have to take the same one, so
  * unless the rules say which one that is, lines that differ make the request unreadable. */
 static void repeat_credential(struct weir_request *request, struct weir_attribute_source source,
@@ -152,8 +156,7 @@ static void repeat_credential(struct weir_request *request, struct weir_attribut
     if (repeated == RULES_REPEATED_LAST)
         *known = value;
     else if (repeated == RULES_REPEATED_UNREADABLE && !weir_bytes_equal(*known, value))
-        request_fail(request, source, WEIR_ERR_SYNTAX,
-                     ": given more than once, with different values");
+        request_fail(request, source, WEIR_ERR_SYNTAX, repeated_text);
 }
 
 /* What comes of a credential with commas. They may join the lines of a repeated field (Envoy's
@@ -234,7 +237,7 @@ void weir_request_take(struct weir_request *request, struct weir_attribute_sourc
     *named |= of_request ? 0 : bit;
     note_trust(request, attribute, bit, trust);
     if (request->rules->repeated[attribute] >= RULES_REPEATED_UNREADABLE && value.size > 0 &&
-        memchr(value.data, ',', value.size))
+        (source.flags & WEIR_NAME_HEADER) != 0 && memchr(value.data, ',', value.size))
         value = split_credential(request, source, value);
     if (attribute == WEIR_ATTR_CLIENT_IP)
         put_address(request, source, value);
@@ -282,8 +285,42 @@ void weir_request_put_client(struct weir_request *request, const struct weir_add
     request->client = *client;
 }
 
+/* Whether the query has a credential twice, as two lines of a header field would have it. */
+static bool repeats_in_query(const struct weir_request *request, uint16_t attribute)
+{
+    const struct weir_rules *rules = request->rules;
+    struct weir_bytes name = weir_bytes_of(rules->attribute_names[attribute]);
+    if (rules->repeated[attribute] != RULES_REPEATED_UNREADABLE ||
+        rules->rows[attribute]->within != RULES_WITHIN_QUERY || request->values[attribute].data)
+        return false;
+    name.data += sizeof(RULES_QUERY) - 1;
+    name.size -= sizeof(RULES_QUERY) - 1;
+    return weir_query_differs(request->values[WEIR_ATTR_PATH], name);
+}
+
+/* The attribute of a credential that the query has twice; -1: there is none. */
+static int find_repeated(const struct weir_request *request)
+{
+    const struct weir_rules *rules = request->rules;
+    for (uint32_t i = 0; i < rules->identify_count; i++)
+        if (rules->identify[i].kind == RULES_BY_KEY &&
+            repeats_in_query(request, rules->identify[i].attribute))
+            return rules->identify[i].attribute;
+    for (uint8_t i = 0; rules->jwt && i < rules->jwt->source_count; i++)
+        if (repeats_in_query(request, rules->jwt->sources[i]))
+            return rules->jwt->sources[i];
+    return -1;
+}
+
 int weir_request_end(const struct weir_request *request, struct weir_reason *reason)
 {
+    int repeated = request->error == 0 ? find_repeated(request) : -1;
+    if (repeated >= 0) {
+        if (reason)
+            snprintf(reason->text, sizeof reason->text, "%s%s",
+                     request->rules->attribute_names[repeated], repeated_text);
+        return WEIR_ERR_SYNTAX;
+    }
     if (request->error != 0 && reason)
         snprintf(reason->text, sizeof reason->text, "%.*s%s",
                  (int)(request->wrong.size < RULES_ATTRIBUTE_NAME_MAX ? request->wrong.size

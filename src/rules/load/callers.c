@@ -160,10 +160,13 @@ void rules_load_on_unknown(struct rules_loader *loader, const struct rules_node 
                       "header, or `jwt`");
 }
 
-/* Whether a header field says who is calling. Lines of Cookie are one field. */
+/* Whether a header field, or a parameter of the query, says who is calling. Lines of Cookie are one
+ * field. */
 static bool is_credential(const struct weir_rules *rules, uint16_t attribute)
 {
     const char *name = rules->attribute_names[attribute];
+    if (rules->rows[attribute]->within == RULES_WITHIN_QUERY)
+        return rules_identifies(rules, attribute);
     bool field = strncmp(name, RULES_HEADER, sizeof RULES_HEADER - 1) == 0;
     if (!field || rules->repeated[attribute] == RULES_REPEATED_COOKIES)
         return false;

@@ -77,6 +77,8 @@ static bool find_within(const struct weir_rules *rules, const struct weir_reques
         place < request->count ? request->values[place] : (struct weir_bytes){NULL, 0};
     if (!text.data)
         return false;
+    if (query && rules->repeated[attribute] == RULES_REPEATED_LAST)
+        return weir_query_find_last(text, wanted, value);
     return query ? weir_query_find(text, wanted, value) : weir_cookie_next(&text, wanted, value);
 }
 

@@ -35,17 +35,24 @@ static bool is_name(struct weir_bytes encoded, struct weir_bytes name)
     return encoded.size == 0 && at == name.size;
 }
 
-bool weir_query_find(struct weir_bytes target, struct weir_bytes name, struct weir_bytes *value)
+/* What is left to be read of a query: it begins with "?" or "&", or is empty. */
+static struct weir_bytes query_of(struct weir_bytes target)
 {
     const char *end = target.size > 0 ? memchr(target.data, '#', target.size) : NULL;
     if (end)
         target.size = (size_t)(end - target.data);
     const char *at = target.size > 0 ? memchr(target.data, '?', target.size) : NULL;
     if (!at)
-        return false;
-    end = target.data + target.size;
+        return (struct weir_bytes){target.data, 0};
+    return (struct weir_bytes){at, (size_t)(target.data + target.size - at)};
+}
+
+/* Takes the next parameter of this name. */
+static bool next_value(struct weir_bytes *query, struct weir_bytes name, struct weir_bytes *value)
+{
+    const char *at = query->data, *end = at + query->size;
     while (at < end) {
-        const char *begin = at + 1; /* after "?" or "&" */
+        const char *begin = at + 1;
         size_t left = (size_t)(end - begin);
         const char *next = left > 0 ? memchr(begin, '&', left) : NULL;
         at = next ? next : end;
@@ -56,8 +63,36 @@ bool weir_query_find(struct weir_bytes target, struct weir_bytes name, struct we
             continue;
         begin += found.size + (equals != NULL);
         *value = (struct weir_bytes){begin, (size_t)(at - begin)};
+        *query = (struct weir_bytes){at, (size_t)(end - at)};
         return true;
     }
+    return false;
+}
+
+bool weir_query_find(struct weir_bytes target, struct weir_bytes name, struct weir_bytes *value)
+{
+    struct weir_bytes query = query_of(target);
+    return query.size > 0 && next_value(&query, name, value);
+}
+
+bool weir_query_find_last(struct weir_bytes target, struct weir_bytes name,
+                          struct weir_bytes *value)
+{
+    struct weir_bytes query = query_of(target);
+    bool found = false;
+    while (query.size > 0 && next_value(&query, name, value))
+        found = true;
+    return found;
+}
+
+bool weir_query_differs(struct weir_bytes target, struct weir_bytes name)
+{
+    struct weir_bytes query = query_of(target), first, value;
+    if (query.size == 0 || !next_value(&query, name, &first))
+        return false;
+    while (query.size > 0 && next_value(&query, name, &value))
+        if (value.size != first.size || memcmp(value.data, first.data, first.size) != 0)
+            return true;
     return false;
 }
 

@@ -23,6 +23,12 @@
 /* Finds the first parameter called `name`, which is decoded. *value points into `target` and is
  * still encoded. False: there is none. */
 bool weir_query_find(struct weir_bytes target, struct weir_bytes name, struct weir_bytes *value);
+/* The same of the last one. */
+bool weir_query_find_last(struct weir_bytes target, struct weir_bytes name,
+                          struct weir_bytes *value);
+
+/* Whether there are two of this name whose values are written differently. */
+bool weir_query_differs(struct weir_bytes target, struct weir_bytes name);
 
 /* Decodes a value: *decoded points into `encoded` where that is decoded already (the common case),
  * else into `out`. Returns the bytes taken of `out`; -1: the value is longer than `room` or

@@ -13,7 +13,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *end = memchr(text, '\n', size);
     struct weir_bytes name = {text, end ? (size_t)(end - text) : 0}, value, decoded;
     struct weir_bytes target = {end ? end + 1 : text, size - name.size - (end != NULL)};
-    if (weir_query_find(target, name, &value)) {
+    struct weir_bytes last;
+    bool found = weir_query_find(target, name, &value);
+    REQUIRE(weir_query_find_last(target, name, &last) == found);
+    REQUIRE(found ? last.data >= value.data : !weir_query_differs(target, name));
+    if (found) {
         REQUIRE(value.data >= target.data && value.data + value.size <= target.data + target.size);
         long used = weir_query_decode(value, &decoded, room, sizeof room);
         REQUIRE(used >= -1 && used <= (long)sizeof room);

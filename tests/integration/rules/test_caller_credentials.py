@@ -275,6 +275,24 @@ def test_repeated_credentials_that_differ_are_unread(tmp_path, front, field, fir
             assert front(weir).ask(*lines) == ("allowed" if "K" in said else "denied")
 
 
+@pytest.mark.parametrize("first,second", [("K", "x"), ("x", "K")])
+@pytest.mark.parametrize("front", FRONTS)
+def test_a_key_that_the_query_has_twice_is_unread(tmp_path, front, first, second):
+    keys, identify = keys_file(tmp_path, ("K", "ann")), ["query.api_key", "client.ip"]
+    path, limit = f"/a?api_key={first}&t=1&%61pi_key={second}&t=2", dict(USER, rate="1000/day")
+    with weir_of(tmp_path, limit, identify=identify, keys=keys) as weir:
+        ask = front(weir).ask
+        assert ask(path=path) == "unread"
+        assert ask(path=f"/a?api_key={first}&api_key={first}&t=1&t=2") == "allowed"
+        assert ask(path="/a?api_key=K,x") == "allowed"  # no header field, whose lines are joined
+    for which, said in (("first", first), ("last", second)):
+        folder = tmp_path / which
+        folder.mkdir()
+        with weir_of(folder, limit, identify=["query.api_key"], keys=keys, on_unknown="deny",
+                     repeated_credentials=which) as weir:
+            assert front(weir).ask(path=path) == ("allowed" if said == "K" else "denied")
+
+
 @pytest.mark.parametrize("front", [Check, Resp])
 def test_a_field_twice_is_an_error_where_programs_name_it(tmp_path, front):
     with weir_of(tmp_path, HEADER) as weir:

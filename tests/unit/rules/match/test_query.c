@@ -49,6 +49,28 @@ TEST("the first of several counts and a fragment ends them")
     assert_string_equal(value_of("/a?b=1=2", "b"), "1=2");
 }
 
+TEST("the last of several is found and whether they differ")
+{
+    static const struct {
+        const char *target, *last; /* NULL: there is none */
+        bool differs;
+    } cases[] = {
+        {"/a?b=1&b=2", "2", true},     {"/a?b=1&c=5&%62=1", "1", false},
+        {"/a?b=1&b", "", true},        {"/a?b=1#b=2", "1", false},
+        {"/a?b=1&B=2", "1", false},    {"/a?b=K&b=%4B", "%4B", true},
+        {"/a?c=1", NULL, false},       {"/a", NULL, false},
+        {"/a?b=1&b=1&b=2", "2", true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct weir_bytes target = weir_bytes_of(cases[i].target), value;
+        bool found = weir_query_find_last(target, weir_bytes_of("b"), &value);
+        assert_int_equal(found, cases[i].last != NULL);
+        if (found)
+            assert_true(weir_bytes_are(value, cases[i].last));
+        assert_int_equal(weir_query_differs(target, weir_bytes_of("b")), cases[i].differs);
+    }
+}
+
 TEST("values are decoded and a lone percent stands for itself")
 {
     assert_string_equal(value_of("/a?b=x+y%20z", "b"), "x y z");
