@@ -36,6 +36,7 @@ enum weir_attribute {
     WEIR_ATTR_TLS_NAME, /* tls.client.name, tls.client.cn: of the certificate of the connection's
                            peer; no request can set them */
     WEIR_ATTR_TLS_CN,
+    WEIR_ATTR_TLS_JA4,   /* of the connection's peer; a trusted sender says that of its client */
     WEIR_ATTR_CHALLENGE, /* not in `values`: made by the rules; no request can set it */
     WEIR_ATTR_SCORE,     /* client.score, client.class: likewise */
     WEIR_ATTR_CLASS,

@@ -743,6 +743,13 @@ void *weir_connection_workspace(struct weir_connection *connection)
     return connection->listener->workspace;
 }
 
+/* The other end is a proxy or a program, whose TLS library is not the client's. */
+static bool speaks_for_others(const struct weir_connection *connection)
+{
+    return weir_listener_trusts(connection->listener) ||
+           weir_worker_trusts(connection->worker, &connection->peer);
+}
+
 void weir_connection_tell_peer(const struct weir_connection *connection,
                                struct weir_request *request)
 {
@@ -752,4 +759,7 @@ void weir_connection_tell_peer(const struct weir_connection *connection,
                      weir_tls_peer_name(connection->tls), WEIR_TRUST_CONNECTION);
     weir_request_put(request, weir_source_fixed(WEIR_ATTR_TLS_CN),
                      weir_tls_peer_common_name(connection->tls), WEIR_TRUST_CONNECTION);
+    if (!speaks_for_others(connection))
+        weir_request_put(request, weir_source_fixed(WEIR_ATTR_TLS_JA4),
+                         weir_tls_ja4(connection->tls), WEIR_TRUST_CONNECTION);
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/tls/client_hello.h"
 #include "wire/tls/context.h"
 #include "wire/tls/names.h"
 
@@ -29,6 +30,7 @@ struct weir_tls {
     struct queue in, out; /* encrypted */
     struct queue early;   /* plain, written before the handshake was done */
     struct weir_bytes common_name, name;
+    char ja4[WEIR_JA4_SIZE + 1]; /* empty: none */
     bool ready, failed, ended, peer_ended;
     char error[128];
 };
@@ -188,6 +190,24 @@ static int session_shake(struct weir_tls *tls)
     return err;
 }
 
+/* OpenSSL has read a message, whole and with its head of 4 bytes. The client's first one says what
+ * it is; a second hello, to a retry, is an answer to us. */
+static void on_message(int is_sent, int version, int type, const void *data, size_t size, SSL *ssl,
+                       void *session)
+{
+    struct weir_tls *tls = session;
+    const uint8_t *message = data;
+    struct weir_client_hello hello;
+    (void)version;
+    if (is_sent || type != SSL3_RT_HANDSHAKE || size < SSL3_HM_HEADER_LENGTH)
+        return;
+    SSL_set_msg_callback(ssl, NULL);
+    if (message[0] == SSL3_MT_CLIENT_HELLO &&
+        weir_client_hello_parse(&hello, message + SSL3_HM_HEADER_LENGTH,
+                                size - SSL3_HM_HEADER_LENGTH) == 0)
+        weir_client_hello_ja4(&hello, tls->ja4);
+}
+
 /* --- Opening ---------------------------------------------------------------------------------- */
 
 /* The name is checked as an address where it is one: certificates tell them apart. */
@@ -217,6 +237,8 @@ static bool session_make(struct weir_tls *tls, const char *server_name)
     SSL_set_bio(tls->ssl, bio, bio);
     if (tls->context->server) {
         SSL_set_accept_state(tls->ssl);
+        SSL_set_msg_callback(tls->ssl, on_message);
+        SSL_set_msg_callback_arg(tls->ssl, tls);
         return true;
     }
     SSL_set_connect_state(tls->ssl);
@@ -343,6 +365,11 @@ struct weir_bytes weir_tls_peer_common_name(const struct weir_tls *tls)
 struct weir_bytes weir_tls_peer_name(const struct weir_tls *tls)
 {
     return tls->name;
+}
+
+struct weir_bytes weir_tls_ja4(const struct weir_tls *tls)
+{
+    return (struct weir_bytes){tls->ja4[0] ? tls->ja4 : NULL, tls->ja4[0] ? WEIR_JA4_SIZE : 0};
 }
 
 const char *weir_tls_error(const struct weir_tls *tls)

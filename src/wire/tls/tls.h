@@ -80,6 +80,9 @@ struct weir_bytes weir_tls_alpn(const struct weir_tls *tls); /* chosen; size 0: 
  * kind as text; data == NULL: none. Valid as long as the session. */
 struct weir_bytes weir_tls_peer_common_name(const struct weir_tls *tls);
 struct weir_bytes weir_tls_peer_name(const struct weir_tls *tls);
+/* Of a server's session: the fingerprint of the client's first hello (client_hello.h); data ==
+ * NULL: there was none, or one with too many values to sort. Valid as long as the session. */
+struct weir_bytes weir_tls_ja4(const struct weir_tls *tls);
 /* Why it failed, in words. */
 const char *weir_tls_error(const struct weir_tls *tls);
 

@@ -190,6 +190,36 @@ def test_the_names_of_a_client_are_attributes_that_no_request_can_say(tmp_path, 
         assert [limit["name"] for limit in spoofed.json["limits"]] == ["peer"]
 
 
+FINGERPRINT = {"name": "fingerprint", "key": ["tls.ja4"], "rate": "5/hour"}
+
+
+def keys_of_ja4(weir, tls, **fields):
+    """What the answer says of the limit by fingerprint: [] where there is none."""
+    return [limit["remaining"] for limit in check(weir, tls, **fields).json["limits"]]
+
+
+def test_the_fingerprint_of_a_client_is_what_weir_has_seen_of_it(tmp_path, authority):
+    old = authority.client()
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    http = listener(tls=tls_of(authority), trusted=False)
+    server = {"http": http, "trusted_proxies": []}
+    with Weir(tmp_path, rules_of(FINGERPRINT, server=server), http=None) as weir:
+        assert keys_of_ja4(weir, authority.client()) == [4]
+        assert keys_of_ja4(weir, authority.client(), attributes={"tls.ja4": "another"}) == [3]
+        assert keys_of_ja4(weir, old) == [4]
+        assert keys_of_ja4(weir, old) == [3]
+
+
+def test_a_trusted_sender_says_the_fingerprint_of_its_client_and_has_none_itself(tmp_path, authority):
+    with start(tmp_path, authority, FINGERPRINT) as weir:
+        assert keys_of_ja4(weir, authority.client()) == []
+        assert keys_of_ja4(weir, authority.client(), attributes={"tls.ja4": "t13d"}) == [4]
+    http = listener(tls=tls_of(authority), trusted=False)
+    server = {"http": http, "trusted_proxies": ["127.0.0.1"]}
+    with Weir(tmp_path, rules_of(FINGERPRINT, server=server), http=None) as weir:
+        assert keys_of_ja4(weir, authority.client()) == []
+
+
 def test_in_clear_there_is_no_such_name(tmp_path):
     with Weir(tmp_path, rules_of(PEER)) as weir:
         said = {"tls.client.name": "client.example"}

@@ -13,7 +13,8 @@
 #define RULES                                                                                      \
     "standing: {by: user}\n"                                                                       \
     "limits:\n"                                                                                    \
-    "- {name: a, key: [header.x-a, header.cookie, user, org, plan, client.ip, tls.client.cn],"     \
+    "- {name: a, key: [header.x-a, header.cookie, user, org, plan, client.ip, tls.client.cn, "     \
+    "tls.ja4],"                                                                                    \
     " rate: 10/s}\n"                                                                               \
     "- {name: b, key: [tenant, host, query.q, standing, header.x-rather-long-name], rate: 10/s}\n"
 
@@ -158,6 +159,13 @@ TEST("only a connection tells of certificates")
     weir_request_put(&asked->request, weir_source_fixed(WEIR_ATTR_TLS_CN), weir_bytes_of("ann"),
                      WEIR_TRUST_CONNECTION);
     expect(asked, "tls.client.cn", "ann");
+    put(asked, "tls.ja4", "t13d_mallory", WEIR_TRUST_CLIENT);
+    expect(asked, "tls.ja4", NULL);
+    weir_request_put(&asked->request, weir_source_fixed(WEIR_ATTR_TLS_JA4), weir_bytes_of("seen"),
+                     WEIR_TRUST_CONNECTION);
+    expect(asked, "tls.ja4", "seen");
+    put(asked, "tls.ja4", "said", WEIR_TRUST_PROXY);
+    expect(asked, "tls.ja4", "said");
     asked_close(asked);
 }
 

@@ -182,6 +182,21 @@ static void assert_both_ready(const struct weir_tls_options *server,
 
 /* --- Cases ------------------------------------------------------------------------------------ */
 
+TEST("a server's session has the fingerprint of its client")
+{
+    struct weir_tls_options server = server_options(), client = client_options();
+    struct pair pair = pair_open(&server, &client, "weir.example");
+    assert_null(weir_tls_ja4(pair.server).data);
+    talk(&pair, 1);
+    assert_true(weir_tls_ready(pair.server));
+    struct weir_bytes ja4 = weir_tls_ja4(pair.server);
+    assert_int_equal(ja4.size, 36);
+    assert_memory_equal(ja4.data, "t13d", 4);
+    assert_memory_equal(ja4.data + 8, "00_", 3);
+    assert_null(weir_tls_ja4(pair.client).data);
+    pair_close(&pair);
+}
+
 TEST("two sessions talk")
 {
     struct weir_tls_options server = server_options(), client = client_options();
