@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One request of Envoy's, from its headers to its end.
  *
- *     request_headers: decided ──allowed──▶ continues ──▶ response_headers: fields ──▶ complete:
- * settled ├──queued──▶ waits ──scheduled──▶ continues ├──denied──▶ answered └──tarpit──▶ waits
- * ──scheduled──▶ answered
+ *     request_headers
+ *         |- allowed -> response_headers (fields) -> stream_complete (settled)
+ *         |- queued  -> waits -> scheduled -> continues, as allowed
+ *         |- denied  -> answered
+ *         `- tarpit  -> waits -> scheduled -> answered
  *
  * What it has charged is settled when it is complete: by its true cost (`settle`), or by its status
  * (`refund_on`). A client that leaves while its request waits gets its charge back.
