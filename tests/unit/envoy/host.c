@@ -127,8 +127,9 @@ static void put(struct host *host, struct weir_evy_text name, struct weir_evy_te
     assert_true(host->field_count < 64);
     assert_true(name.size < 64 && value.size < HOST_TEXT_MAX);
     struct host_field *field = &host->fields[host->field_count++];
-    snprintf(field->name, sizeof field->name, "%.*s", (int)name.size, name.data);
-    snprintf(field->value, sizeof field->value, "%.*s", (int)value.size, value.data);
+    memcpy(field->name, name.data, name.size);
+    memcpy(field->value, value.data, value.size);
+    field->name[name.size] = field->value[value.size] = '\0';
 }
 
 bool ENVOY(http_add_header)(void *envoy, int type, struct weir_evy_text name,
