@@ -8,21 +8,31 @@
 
 #define PLACES 512
 #define NAME_BYTES 72
-#define ZONE_BYTES (160 * 1024)
+
+/* Workers that count in a block of their own. */
+#define BLOCKS 15
+#define ZONE_BYTES (320 * 1024)
 
 enum result { ALLOWED, DENIED, SHADOW_DENIED, RESULTS };
 
 struct weir_ngx_place {
     ngx_atomic_t taken; /* 1: a worker writes its name; 2: it has one */
-    ngx_atomic_t counts[RESULTS];
     char name[NAME_BYTES];
 };
 
+/* What one worker counts, alone, so that it needs no atomic instruction; in the last block all
+ * others count. */
+struct block {
+    ngx_atomic_t verdicts[WEIR_NGX_VERDICTS];
+    ngx_atomic_t counts[PLACES][RESULTS];
+};
+
 struct counters {
-    ngx_atomic_t verdicts[WEIR_NGX_VERDICTS], cancelled, store_failed;
+    ngx_atomic_t cancelled, store_failed;
     ngx_atomic_t unable[WEIR_NGX_UNABLE], strikes_lost;
     ngx_atomic_t notes; /* of the configuration in force */
     struct weir_ngx_place places[PLACES];
+    struct block blocks[BLOCKS + 1];
 };
 
 static struct counters *counters_of(const struct weir_ngx_main *conf)
@@ -81,13 +91,31 @@ static struct weir_ngx_place *find_place(struct counters *counters, const char *
     return &counters->places[start];
 }
 
-/* The place of a name, which most often is the one of the last request: `*last`. */
-static struct weir_ngx_place *place_of(struct counters *counters, const char *name,
-                                       struct weir_ngx_place **last)
+/* The block's counts of a name, which most often is the one of the last request: `last`. */
+static ngx_atomic_t *counts_of(struct counters *counters, struct block *block, const char *name,
+                               struct weir_ngx_counted *last)
 {
-    if (!*last || ngx_strcmp((*last)->name, name) != 0)
-        *last = find_place(counters, name);
-    return *last;
+    if (!last->place || ngx_strcmp(last->place->name, name) != 0) {
+        last->place = find_place(counters, name);
+        last->counts = block->counts[last->place - counters->places];
+    }
+    return last->counts;
+}
+
+/* Processes of nginx that live at the same time have different slots; a slot is free again when the
+ * master has seen that its process ended. */
+static ngx_uint_t block_number(void)
+{
+    return (ngx_uint_t)ngx_process_slot < BLOCKS ? (ngx_uint_t)ngx_process_slot : BLOCKS;
+}
+
+/* A count in the block of this process alone (`own`), or in that of all others. */
+static void add_one(ngx_atomic_t *count, bool own)
+{
+    if (own)
+        *count += 1; /* read by other processes: written at once, as it is volatile */
+    else
+        (void)ngx_atomic_fetch_add(count, 1);
 }
 
 void weir_ngx_count(const struct weir_ngx_main *conf, unsigned verdict,
@@ -96,14 +124,16 @@ void weir_ngx_count(const struct weir_ngx_main *conf, unsigned verdict,
     struct counters *counters = counters_of(conf);
     if (!counters)
         return;
-    (void)ngx_atomic_fetch_add(&counters->verdicts[verdict], 1);
+    ngx_uint_t number = block_number();
+    struct block *block = &counters->blocks[number];
+    const bool own = number < BLOCKS;
+    add_one(&block->verdicts[verdict], own);
     if (answer && answer->store_failed)
         (void)ngx_atomic_fetch_add(&counters->store_failed, 1);
     for (unsigned i = 0; answer && i < answer->limit_count; i++) {
         const struct weir_limit_answer *limit = &conf->worker->limits[i];
         enum result result = limit->allowed ? ALLOWED : limit->shadow ? SHADOW_DENIED : DENIED;
-        struct weir_ngx_place *place = place_of(counters, limit->name, &conf->worker->places[i]);
-        (void)ngx_atomic_fetch_add(&place->counts[result], 1);
+        add_one(&counts_of(counters, block, limit->name, &conf->worker->counted[i])[result], own);
     }
 }
 
@@ -140,6 +170,14 @@ void weir_ngx_count_cancelled(const struct weir_ngx_main *conf)
 #define HEAD_BYTES 4096
 #define LINE_BYTES (NAME_BYTES + 96)
 
+static ngx_atomic_uint_t verdicts_of(const struct counters *counters, ngx_uint_t verdict)
+{
+    ngx_atomic_uint_t sum = 0;
+    for (ngx_uint_t i = 0; i <= BLOCKS; i++)
+        sum += counters->blocks[i].verdicts[verdict];
+    return sum;
+}
+
 static u_char *write_verdicts(const struct counters *counters, u_char *at)
 {
     static const char *const names[] = {"allowed", "delayed", "denied", "error"};
@@ -149,7 +187,7 @@ static u_char *write_verdicts(const struct counters *counters, u_char *at)
                          "# TYPE weir_nginx_requests_total counter\n");
     for (ngx_uint_t i = 0; i < WEIR_NGX_VERDICTS; i++)
         at = ngx_sprintf(at, "weir_nginx_requests_total{front=\"nginx\",verdict=\"%s\"} %uA\n",
-                         names[i], counters->verdicts[i]);
+                         names[i], verdicts_of(counters, i));
     return ngx_sprintf(at,
                        "# HELP weir_nginx_cancelled_total Delayed requests whose client left.\n"
                        "# TYPE weir_nginx_cancelled_total counter\n"
@@ -193,13 +231,21 @@ static bool is_repeat(const struct counters *counters, ngx_uint_t at)
     return false;
 }
 
+static ngx_atomic_uint_t count_at(const struct counters *counters, ngx_uint_t at, ngx_uint_t result)
+{
+    ngx_atomic_uint_t count = 0;
+    for (ngx_uint_t i = 0; i <= BLOCKS; i++)
+        count += counters->blocks[i].counts[at][result];
+    return count;
+}
+
 static ngx_atomic_uint_t count_of(const struct counters *counters, ngx_uint_t at, ngx_uint_t result)
 {
-    ngx_atomic_uint_t count = counters->places[at].counts[result];
+    ngx_atomic_uint_t count = count_at(counters, at, result);
     for (ngx_uint_t i = at + 1; i < PLACES; i++)
         if (counters->places[i].taken == 2 &&
             ngx_strcmp(counters->places[i].name, counters->places[at].name) == 0)
-            count += counters->places[i].counts[result];
+            count += count_at(counters, i, result);
     return count;
 }
 

@@ -33,7 +33,11 @@ struct weir_ngx_unread {
     ngx_uint_t since; /* not logged since then */
 };
 
-struct weir_ngx_place; /* see metrics.c */
+/* Where metrics count the first, second, ... limit of an answer. */
+struct weir_ngx_counted {
+    const struct weir_ngx_place *place; /* see metrics.c; NULL: not known */
+    ngx_atomic_t *counts;               /* of this process */
+};
 
 struct weir_ngx_worker {
     struct weir_ngx_main *conf;
@@ -50,8 +54,7 @@ struct weir_ngx_worker {
     bool penalties_fail;     /* no server kept penalties when last looked for */
     uint64_t strikes_lost;   /* that found no server, as counted */
     struct weir_ngx_unread costs, settlements;
-    /* Where metrics count the first, second, ... limit of the last answer; NULL: not known. */
-    struct weir_ngx_place *places[WEIR_LIMITS_MAX];
+    struct weir_ngx_counted counted[WEIR_LIMITS_MAX]; /* of the last answer */
     struct weir_value values[WEIR_NGX_VALUES_MAX];
     struct weir_answer_summary answer; /* of the request at hand */
     struct weir_limit_answer limits[WEIR_LIMITS_MAX];
