@@ -209,6 +209,44 @@ static inline long argument_parse(struct weir_resp_parser *parser, const char *d
     return 1;
 }
 
+/* A bulk string of up to 99 bytes that is all in [at, end), as nearly all are: returns where the
+ * next argument begins; NULL: it is anything else. */
+static inline const char *short_argument(const char *at, const char *end, struct weir_bytes *arg)
+{
+    if (end - at < (ptrdiff_t)sizeof "$0\r\n\r\n" - 1 || at[0] != '$')
+        return NULL;
+    unsigned length = (unsigned char)(at[1] - '0'), second = (unsigned char)(at[2] - '0');
+    if (length > 9)
+        return NULL;
+    if (second <= 9 && length > 0) {
+        length = length * 10 + second;
+        at++;
+    }
+    const char *text = at + 4;
+    if (memcmp(at + 2, "\r\n", 2) != 0 || end - text < (ptrdiff_t)length + 2 ||
+        memcmp(text + length, "\r\n", 2) != 0)
+        return NULL;
+    *arg = (struct weir_bytes){text, length};
+    return text + length + 2;
+}
+
+/* Reads the short arguments that are next. */
+static inline void short_arguments(struct weir_resp_parser *parser, const char *data, size_t size,
+                                   struct weir_resp_request *request)
+{
+    const char *at = data + parser->used, *next;
+    const char *end = data + (size < WEIR_RESP_REQUEST_MAX ? size : WEIR_RESP_REQUEST_MAX);
+    uint32_t most = parser->total < WEIR_RESP_ARGS_MAX ? parser->total : WEIR_RESP_ARGS_MAX;
+    uint32_t have = parser->have;
+    for (; have < most; have++, at = next) {
+        next = short_argument(at, end, &request->args[have]);
+        if (!next)
+            break;
+    }
+    parser->used = (size_t)(at - data);
+    parser->have = have;
+}
+
 /* Lets the arguments point to the same places of a buffer that has moved. */
 static void arguments_rebase(struct weir_resp_parser *parser, const char *data,
                              struct weir_resp_request *request)
@@ -241,7 +279,11 @@ long weir_resp_parse(struct weir_resp_parser *parser, char *data, size_t size,
         arguments_rebase(parser, data, request);
     }
     parser->base = data;
-    while (parser->have < parser->total) {
+    for (;;) {
+        if (parser->scanned == 0) /* at the start of a line */
+            short_arguments(parser, data, size, request);
+        if (parser->have == parser->total)
+            break;
         long done = argument_parse(parser, data, size,
                                    parser->have < WEIR_RESP_ARGS_MAX ? &request->args[parser->have]
                                                                      : &dropped);
