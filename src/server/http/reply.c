@@ -8,6 +8,7 @@
 
 #include "server/http/packer.h"
 #include "server/http/request.h"
+#include "wire/decimal.h"
 
 struct status_line {
     unsigned code;
@@ -35,10 +36,15 @@ enum weir_http_status weir_http_status(unsigned code)
     return WEIR_HTTP_500;
 }
 
-void weir_output_put(struct weir_output *output, const char *data, size_t size)
+static inline void put(struct weir_output *output, const char *data, size_t size)
 {
     memcpy(output->data + output->used, data, size);
     output->used += size;
+}
+
+void weir_output_put(struct weir_output *output, const char *data, size_t size)
+{
+    put(output, data, size);
 }
 
 void weir_output_text(struct weir_output *output, const char *text)
@@ -48,13 +54,8 @@ void weir_output_text(struct weir_output *output, const char *text)
 
 void weir_output_number(struct weir_output *output, uint64_t number)
 {
-    char digits[20];
-    size_t at = sizeof digits;
-    do {
-        digits[--at] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number);
-    weir_output_put(output, digits + at, sizeof digits - at);
+    char *at = output->data + output->used;
+    output->used += (size_t)(weir_decimal_write(at, number) - at);
 }
 
 static void date_refresh(struct weir_http *http)
@@ -78,8 +79,8 @@ void weir_http_begin(struct weir_http *http, struct weir_output *output,
     static const char no_sniff[] = "X-Content-Type-Options: nosniff\r\n";
     date_refresh(http);
     weir_count(&http->requests[route][status], 1);
-    weir_output_put(output, status_lines[status].line, status_lines[status].size);
-    weir_output_put(output, http->date_line, sizeof http->date_line);
+    put(output, status_lines[status].line, status_lines[status].size);
+    put(output, http->date_line, sizeof http->date_line);
     if (flags & WEIR_HTTP_CLOSE)
         weir_output_put(output, close_line, sizeof close_line - 1);
     else if (flags & WEIR_HTTP_KEEP_ALIVE)
@@ -102,13 +103,13 @@ void weir_http_end_typed(struct weir_output *output, struct weir_bytes type, siz
 {
     static const char type_name[] = "Content-Type: ", length_name[] = "Content-Length: ";
     if (type.data) {
-        weir_output_put(output, type_name, sizeof type_name - 1);
-        weir_output_put(output, type.data, type.size);
-        weir_output_put(output, "\r\n", 2);
+        put(output, type_name, sizeof type_name - 1);
+        put(output, type.data, type.size);
+        put(output, "\r\n", 2);
     }
-    weir_output_put(output, length_name, sizeof length_name - 1);
+    put(output, length_name, sizeof length_name - 1);
     weir_output_number(output, size);
-    weir_output_put(output, "\r\n\r\n", 4);
+    put(output, "\r\n\r\n", 4);
 }
 
 struct weir_slot *weir_http_slot(struct weir_http_call *call)

@@ -40,6 +40,34 @@ static char *control_find(char *at, char *end)
     return at;
 }
 
+/* Where the letters, digits, '-', '.', ':' and, with `slash`, '/' of [at, end) end, which are
+ * recognised by sixteens. What is behind `end` may be read, up to `readable`; where that is too
+ * little, nothing is recognised. */
+static inline const char *common_end(const char *at, const char *end, const char *readable,
+                                     bool slash)
+{
+#ifdef __SSE2__
+    while (at < end && readable - at >= 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+        __m128i letter = _mm_sub_epi8(_mm_or_si128(bytes, _mm_set1_epi8(0x20)), _mm_set1_epi8('a'));
+        __m128i other = _mm_sub_epi8(bytes, _mm_set1_epi8('-')); /* "-./0123456789:" */
+        __m128i common =
+            _mm_or_si128(_mm_cmpeq_epi8(_mm_min_epu8(letter, _mm_set1_epi8(25)), letter),
+                         _mm_cmpeq_epi8(_mm_min_epu8(other, _mm_set1_epi8(13)), other));
+        if (!slash)
+            common = _mm_andnot_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('/')), common);
+        unsigned mask = ~(unsigned)_mm_movemask_epi8(common); /* from bit 16 on all are set */
+        size_t found = (size_t)__builtin_ctz(mask), left = (size_t)(end - at);
+        if (found >= left)
+            return end;
+        at += found;
+        if (found < 16)
+            return at;
+    }
+#endif
+    return at;
+}
+
 /* The end of a field name. Nearly all are of letters, digits and '-', which are recognised by
  * sixteens; *end is the line's CR, which is no token character. */
 static const char *name_end(const char *at, const char *end)
@@ -137,12 +165,13 @@ static bool name_equals(const char *name, const char *lower, size_t size)
     return i == size;
 }
 
-static bool host_is_valid(struct weir_bytes host)
+/* Of a Host field, in a head that ends at `head_end`. */
+static bool host_is_valid(struct weir_bytes host, const char *head_end)
 {
-    size_t i = 0;
-    while (i < host.size && weir_http_is(host.data[i], WEIR_HTTP_HOST))
-        i++;
-    return i == host.size;
+    const char *end = host.data + host.size, *at = common_end(host.data, end, head_end, false);
+    while (at < end && weir_http_is(*at, WEIR_HTTP_HOST))
+        at++;
+    return at == end;
 }
 
 /* http://authority/path: gives the request its host, and what of the target is left. */
@@ -163,7 +192,7 @@ static bool target_absolute(struct weir_bytes *rest, struct weir_bytes *host)
 }
 
 /* Splits the target into path and query; in absolute form also the host. */
-static bool target_parse(struct weir_http1_request *request)
+static bool target_parse(struct weir_http1_request *request, const char *head_end)
 {
     struct weir_bytes rest = request->target;
 
@@ -179,7 +208,7 @@ static bool target_parse(struct weir_http1_request *request)
         if (!target_absolute(&rest, &request->host))
             return false;
     }
-    const char *at = rest.data, *end = rest.data + rest.size;
+    const char *end = rest.data + rest.size, *at = common_end(rest.data, end, head_end, true);
     while (at < end && *at != '?' && weir_http_is(*at, WEIR_HTTP_TARGET))
         at++;
     request->path = (struct weir_bytes){rest.data, (size_t)(at - rest.data)};
@@ -188,6 +217,7 @@ static bool target_parse(struct weir_http1_request *request)
     if (at < end && *at == '?') {
         at++;
         request->query = (struct weir_bytes){at, (size_t)(end - at)};
+        at = common_end(at, end, head_end, true);
         while (at < end && weir_http_is(*at, WEIR_HTTP_TARGET))
             at++;
     }
@@ -214,13 +244,14 @@ static long request_line_parse(struct weir_http1_parser *parser, const char *lin
     request->minor = (uint8_t)(line[size - 1] - '0');
     request->method = (struct weir_bytes){line, method};
     request->target = (struct weir_bytes){line + method + 1, size - 9 - (method + 1)};
-    if (!target_parse(request))
+    if (!target_parse(request, line - parser->start + parser->head_size))
         return refuse(parser, 400, "a malformed request target");
     return 0;
 }
 
 /* What the fields of one head have said so far. */
 struct head_facts {
+    const char *end; /* of the head */
     bool host, length, length_is_too_large, coding, coding_is_chunked, close, keep_alive;
 };
 
@@ -277,7 +308,7 @@ static long field_note(struct weir_http1_parser *parser, struct weir_http1_reque
     switch (field->name.size) {
     case 4:
         if (field_is(field, "host")) {
-            if (facts->host || !host_is_valid(value))
+            if (facts->host || !host_is_valid(value, facts->end))
                 return refuse(parser, 400, facts->host ? "more than one Host" : "invalid Host");
             facts->host = true;
             if (!request->host.data)
@@ -365,7 +396,7 @@ static long field_parse(struct weir_http1_parser *parser, const char *at, const 
 static long head_parse(struct weir_http1_parser *parser, const char *data,
                        struct weir_http1_request *request)
 {
-    struct head_facts facts = {0};
+    struct head_facts facts = {.end = data + parser->head_size};
     size_t at = parser->first_end + 2;
 
     request->expect_continue = request->idempotency_key_repeated = false;

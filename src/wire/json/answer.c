@@ -65,11 +65,15 @@ static char *limit_write(char *out, const struct weir_answer_limit *entry)
         out = text_write(out, weir_algorithm_name(entry->limit->spec.algorithm));
         *out++ = '"';
     }
-    out = WEIR_LITERAL_WRITE(out, ",\"allowed\":");
-    out = bool_write(out, entry->allowed);
-    out = WEIR_LITERAL_WRITE(out, ",\"shadow\":");
-    out = bool_write(out, entry->shadow);
-    out = WEIR_LITERAL_WRITE(out, ",\"cost\":");
+    if (entry->allowed && !entry->shadow) { /* as most */
+        out = WEIR_LITERAL_WRITE(out, ",\"allowed\":true,\"shadow\":false,\"cost\":");
+    } else {
+        out = WEIR_LITERAL_WRITE(out, ",\"allowed\":");
+        out = bool_write(out, entry->allowed);
+        out = WEIR_LITERAL_WRITE(out, ",\"shadow\":");
+        out = bool_write(out, entry->shadow);
+        out = WEIR_LITERAL_WRITE(out, ",\"cost\":");
+    }
     out = weir_decimal_write(out, entry->cost);
     if (entry->unlimited) {
         out = WEIR_LITERAL_WRITE(out, ",\"limit\":null,\"remaining\":null");
@@ -134,9 +138,12 @@ static char *score_write(char *out, const struct weir_answer_score *score)
     return out;
 }
 
-size_t weir_answer_json_write(const struct weir_answer *answer, char *out)
+static char *verdict_write(char *out, const struct weir_answer *answer)
 {
-    char *start = out;
+    if (answer->allowed && answer->denied_by < 0 && !answer->standing.refused &&
+        answer->retry_after_ns == 0 && answer->delay_ns == 0) /* as most */
+        return WEIR_LITERAL_WRITE(
+            out, "{\"allowed\":true,\"denied_by\":null,\"retry_after_ms\":0,\"delay_ms\":0");
     out = WEIR_LITERAL_WRITE(out, "{\"allowed\":");
     out = bool_write(out, answer->allowed);
     out = WEIR_LITERAL_WRITE(out, ",\"denied_by\":");
@@ -149,7 +156,13 @@ size_t weir_answer_json_write(const struct weir_answer *answer, char *out)
     out = WEIR_LITERAL_WRITE(out, ",\"retry_after_ms\":");
     out = milliseconds_write(out, answer->retry_after_ns);
     out = WEIR_LITERAL_WRITE(out, ",\"delay_ms\":");
-    out = milliseconds_write(out, answer->delay_ns);
+    return milliseconds_write(out, answer->delay_ns);
+}
+
+size_t weir_answer_json_write(const struct weir_answer *answer, char *out)
+{
+    char *start = out;
+    out = verdict_write(out, answer);
     if (answer->action != WEIR_ACTION_NONE) {
         out = WEIR_LITERAL_WRITE(out, ",\"action\":\"");
         out = text_write(out, weir_action_name(answer->action));

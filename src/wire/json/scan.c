@@ -52,7 +52,7 @@ static int syntax(const struct json_scan *scan, const char *at, const char *what
     return json_scan_fail(scan, WEIR_ERR_SYNTAX, at, what);
 }
 
-char json_scan_peek(struct json_scan *scan)
+char json_scan_peek_far(struct json_scan *scan)
 {
     while (scan->at < scan->end &&
            (*scan->at == ' ' || *scan->at == '\t' || *scan->at == '\n' || *scan->at == '\r'))
@@ -162,17 +162,10 @@ static char *plain_end(char *at, char *end, const char *text)
     return at;
 }
 
-int json_scan_string(struct json_scan *scan, struct weir_bytes *value)
+/* The rest of a string that starts at `start`, from a byte on that is not plain. */
+static __attribute__((noinline)) int string_rest(struct json_scan *scan, char *start, char *at,
+                                                 struct weir_bytes *value)
 {
-    if (json_scan_peek(scan) != '"')
-        return syntax(scan, scan->at, "not a string");
-    char *at = scan->at + 1, *start = at;
-    at = plain_end(at, scan->end, scan->text);
-    if (at < scan->end && *at == '"') { /* as nearly all are */
-        *value = (struct weir_bytes){start, (size_t)(at - start)};
-        scan->at = at + 1;
-        return 0;
-    }
     char *out = at;
     while (at < scan->end && *at != '"') {
         if (is_plain(*at)) {
@@ -198,6 +191,24 @@ int json_scan_string(struct json_scan *scan, struct weir_bytes *value)
     *value = (struct weir_bytes){start, (size_t)(out - start)};
     scan->at = at + 1;
     return 0;
+}
+
+/* A string whose quote is at scan->at. */
+static inline int string_read(struct json_scan *scan, struct weir_bytes *value)
+{
+    char *start = scan->at + 1, *at = plain_end(start, scan->end, scan->text);
+    if (__builtin_expect(at == scan->end || *at != '"', 0))
+        return string_rest(scan, start, at, value);
+    *value = (struct weir_bytes){start, (size_t)(at - start)};
+    scan->at = at + 1;
+    return 0;
+}
+
+int json_scan_string(struct json_scan *scan, struct weir_bytes *value)
+{
+    if (json_scan_peek(scan) != '"')
+        return syntax(scan, scan->at, "not a string");
+    return string_read(scan, value);
 }
 
 /* Whether the text continues with a word, which it then takes. */
@@ -385,7 +396,7 @@ int json_scan_scalar(struct json_scan *scan, struct weir_bytes *value)
     char *start = scan->at;
 
     if (first == '"')
-        return json_scan_string(scan, value);
+        return string_read(scan, value);
     if (!word_take(scan, "true", 4) && !word_take(scan, "false", 5)) {
         const char *digits = start + (first == '-');
         const char *end = integer_end(digits, scan->end);
@@ -489,7 +500,7 @@ int json_scan_member(struct json_scan *scan, uint32_t count, struct weir_bytes *
     }
     if (next != '"')
         return syntax(scan, scan->at, "missing name of a member");
-    int err = json_scan_string(scan, name);
+    int err = string_read(scan, name);
     if (err < 0)
         return err;
     if (json_scan_peek(scan) != ':')

@@ -31,7 +31,12 @@ int json_scan_fail_name(const struct json_scan *scan, int err, const char *at, c
                         struct weir_bytes name);
 
 /* Skips white space; returns the byte that follows, 0 at the end (a NUL in a text is no JSON). */
-char json_scan_peek(struct json_scan *scan);
+char json_scan_peek_far(struct json_scan *scan);
+static inline char json_scan_peek(struct json_scan *scan)
+{
+    bool near = scan->at < scan->end && (unsigned char)*scan->at > ' '; /* as nearly always */
+    return __builtin_expect(near, 1) ? *scan->at : json_scan_peek_far(scan);
+}
 
 /* Each reads one value after white space. Returns 0, or WEIR_ERR_SYNTAX or WEIR_ERR_RANGE. */
 int json_scan_string(struct json_scan *scan, struct weir_bytes *value)
