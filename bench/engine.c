@@ -32,7 +32,9 @@
 
 #include "core/bytes.h"
 #include "engine/engine.h"
+#include "engine/open.h"
 #include "feature/identity/rules/keys.h"
+#include "feature/standing/standing.h"
 #include "feature/use/server/observer.h"
 #include "rules/source.h"
 #include "table/table.h"

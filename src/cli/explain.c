@@ -16,6 +16,7 @@
 #include "core/bytes.h"
 #include "core/text/reason.h"
 #include "engine/engine.h"
+#include "engine/open.h"
 #include "feature/standing/cli/standing_map.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/limits.h"

@@ -9,6 +9,7 @@
 #include "core/scale.h"
 #include "engine/borrow.h"
 #include "engine/effect/action.h"
+#include "engine/effect/warning.h"
 #include "engine/engine.h"
 #include "engine/generation.h"
 #include "engine/pool.h"

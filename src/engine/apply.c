@@ -10,9 +10,11 @@
 #include "engine/lease.h"
 #include "engine/state.h"
 #include "engine/token/caller.h"
+#include "feature/challenge/rules/solution.h"
 #include "feature/standing/rules/match.h"
 #include "rules/charge/top_up.h"
 #include "rules/counted.h"
+#include "rules/match/key_values.h"
 
 /* Sets the time of a query, and which schedules are at rest then. */
 static void set_time(struct weir_engine *engine, struct weir_rules_query *query)
@@ -257,7 +259,7 @@ bool weir_engine_apply_top_up(struct weir_decision *decision)
 }
 
 void weir_engine_apply_solution(struct weir_engine *engine, struct weir_decision *decision,
-                                const unsigned char nonce[WEIR_CHALLENGE_NONCE])
+                                const unsigned char *nonce)
 {
     struct weir_entry *entry = weir_entry_of(decision);
     entry->keeps = true;

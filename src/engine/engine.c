@@ -2,9 +2,13 @@
 /* see engine.h */
 #include <stdlib.h>
 
+#include "engine/effect/warning.h"
 #include "engine/hook.h"
 #include "engine/request.h"
 #include "engine/state.h"
+#include "feature/penalties/engine/strike.h"
+#include "feature/use/engine/observe.h"
+#include "feature/use/engine/top_denied.h"
 
 #define DECISIONS_DEFAULT 4096                 /* a full turn of 1,000 connections, four deep */
 #define DEADLINE_DEFAULT_NS UINT64_C(20000000) /* design: 20 ms */

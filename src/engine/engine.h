@@ -41,78 +41,16 @@
 
 #include "core/check.h"
 #include "engine/answer.h"
-#include "engine/effect/candidate.h"
-#include "engine/effect/warning.h"
-#include "feature/challenge/rules/solution.h"
-#include "feature/identity/rules/tokens.h"
-#include "feature/penalties/engine/strike.h"
-#include "feature/priority/rules/priority.h"
-#include "feature/region/engine/question.h"
-#include "feature/score/rules/score.h"
-#include "feature/use/counts.h"
-#include "feature/use/engine/observe.h"
-#include "feature/use/engine/top_denied.h"
-#include "rules/charge/idempotency.h"
-#include "rules/match/key_values.h"
 #include "rules/rules.h"
-#include "store/store.h"
 
 struct weir_engine;
-
-/* Called once for every queued decision that was not cancelled, from weir_engine_run or from the
- * store's own callback (weir_engine then has filled verdict, denied_by, source). decision->owner is
- * the front end's. */
-typedef void (*weir_engine_done)(void *context, struct weir_decision *decision);
-
-/* Where the counts of the limit of a name are to be written, from weir_engine_open, _set_rules or
- * _renew_counts; valid until the engine is closed or asks again. NULL: in the engine. */
-typedef struct weir_counts *(*weir_engine_counts)(void *context, struct weir_bytes name);
-
-#define WEIR_ENGINE_DECISIONS_MAX 65536 /* 1.3 GiB of address space a worker */
-
-struct weir_engine_options {
-    struct weir_store *store; /* borrowed */
-    struct weir_store *local; /* where on_store_error: local decides, always at once; borrowed;
-                                 NULL: such checks are admitted uncharged */
-    struct weir_rules *rules; /* one reference is taken; may be NULL until the first request */
-    struct weir_store *const
-        *regions; /* that lend (lend.h of feature/region) and are asked (question.h there), by their
-                     numbers; RULES_REGIONS_MAX, each may be NULL; borrowed. NULL: none */
-    const uint64_t *secret; /* what keys are hashed with; 2 words, borrowed */
-    uint32_t decisions;     /* pool size; 0: 4096; at most WEIR_ENGINE_DECISIONS_MAX */
-    uint64_t deadline_ns;   /* of a pending decision; 0: 20 ms */
-    uint64_t lease_seed; /* where its count of leases starts; another for every engine of a table */
-    uint64_t lease_owner; /* whose end ends its leases (weir_table_lease_owner); 0: they end by
-                             their token or their life */
-    weir_engine_done done;
-    void *done_context;
-    struct weir_directory *directory; /* of callers kept in Redis (feature/identity/rules/caller.h);
-                                         borrowed; NULL: none */
-    const struct weir_standing *standing; /* what callers have (feature/standing/standing.h), for
-                                             rules with `standing`; borrowed; NULL: all are good */
-    weir_engine_warn warn;                /* NULL: warnings are dropped */
-    void *warn_context;
-    weir_engine_trial tried; /* see candidate.h; may be NULL */
-    void *tried_context;
-    weir_engine_strike strike; /* see strike.h; NULL: nothing is a strike */
-    void *strike_context;
-    bool strikes_without_map;    /* see struct weir_strikes */
-    weir_engine_observe observe; /* see observe.h; NULL: nobody does */
-    void *observe_context;
-    weir_engine_counts counts; /* where counts of limits are; NULL: in the engine */
-    void *counts_context;
-    _Atomic(struct weir_distinct_set *) *distinct; /* where keys are counted: borrowed, and looked
-                                                      at for each decision; NULL: nowhere */
-    uint64_t (*clock)(void *context); /* the time at which a request would be decided: asked for
-                                         each where rules are timed; NULL: the last run's */
-    void *clock_context;
-    bool text_keys; /* weir_check.key is always text, for callers that read it. Else, where the
-                       store is a table, texts are written only when the engine shows them */
-};
-
-/* Errors: WEIR_ERR_MEMORY; WEIR_ERR_RANGE (decisions). */
-int weir_engine_open(struct weir_engine **engine, const struct weir_engine_options *options)
-    __attribute__((warn_unused_result));
+struct weir_engine_options; /* engine/open.h */
+struct weir_standing;
+struct weir_directory;
+struct weir_key_values;
+struct weir_question_counts;
+struct weir_token_counters;
+struct weir_top_denied;
 
 /* The stores are about to be closed: cancels what is pending, without calling `done`. From then on
  * only decisions may be given back, what is counted read, and the engine closed. */
@@ -189,9 +127,10 @@ int weir_engine_apply_key(struct weir_engine *engine, struct weir_decision *deci
 bool weir_engine_apply_top_up(struct weir_decision *decision) __attribute__((warn_unused_result));
 
 /* Makes a taken decision the record of a puzzle that was solved
- * (feature/challenge/rules/solution.h): it is admitted once. The current rules have a challenge. */
+ * (feature/challenge/rules/solution.h): it is admitted once. `nonce`: WEIR_CHALLENGE_NONCE bytes.
+ * The current rules have a challenge. */
 void weir_engine_apply_solution(struct weir_engine *engine, struct weir_decision *decision,
-                                const unsigned char nonce[WEIR_CHALLENGE_NONCE]);
+                                const unsigned char *nonce);
 
 /* Whose request it is, where the rules have limits that follow health (token/caller.h); 0: not
  * known. */
@@ -290,38 +229,6 @@ void weir_engine_cancel(struct weir_engine *engine, struct weir_decision *decisi
 /* How many decisions are at the store, wait for another region, or to hear who is calling. */
 uint32_t weir_engine_pending(const struct weir_engine *engine);
 
-/* Per limit of the rules file, this worker's: the limit's own verdicts on WEIR_OP_DECIDE. Written
- * by the worker alone; reading while it runs gives values that are each some moment's. */
-struct weir_engine_counters {
-    struct weir_counts counts;     /* what weir_engine_options.counts had no other place for */
-    _Atomic uint64_t floor_denied; /* those of `denied` by a region's floor (weir_rules_is_floor) */
-    _Atomic uint64_t
-        lent; /* those of `allowed` that another region has lent (lend.h of feature/region) */
-    _Atomic uint64_t borrowed; /* denied, but its pool, or a top-up, admitted the request: not among
-                                  `denied` */
-    _Atomic uint64_t bought;   /* units of top-ups that requests have taken, unless
-                                  weir_engine_options.counts has a place for their name */
-    _Atomic uint64_t trials[WEIR_TRIAL_OUTCOMES]; /* of its candidate */
-    _Atomic uint64_t warnings[WEIR_WARN_MAX];     /* reported, by threshold (weir_rules_warn_at) */
-    _Atomic uint64_t actions[WEIR_ACTIONS]; /* what its `steps` and `reject` have made of requests:
-                                               enum weir_action, without NONE */
-    _Atomic uint64_t class_denied[RULES_CLASSES_MAX]; /* those of `denied` whose class is known */
-};
-/* Counters survive a change of rules by the limit's name; the pointer is valid until the engine is
- * closed, and the counters are this limit's while the rules have it. weir_engine_counters is for
- * the worker's own thread (index = rule of its current rules; NULL beyond them);
- * weir_engine_find_counters for any thread: NULL when the worker's rules have no such limit. Sum
- * over workers for metrics. */
-const struct weir_engine_counters *weir_engine_counters(const struct weir_engine *engine,
-                                                        uint32_t rule);
-/* The same of a limit by its number in `rules`: without a look-up where those are the worker's. */
-const struct weir_engine_counters *weir_engine_counters_of(struct weir_engine *engine,
-                                                           const struct weir_rules *rules,
-                                                           uint32_t rule, const char *name,
-                                                           size_t size);
-const struct weir_engine_counters *weir_engine_find_counters(struct weir_engine *engine,
-                                                             const char *name, size_t size);
-
 /* Asks weir_engine_options.counts again, for each limit of the current rules. On the worker's
  * thread, while no decision is taken. */
 void weir_engine_renew_counts(struct weir_engine *engine);
@@ -331,26 +238,6 @@ void weir_engine_renew_counts(struct weir_engine *engine);
  * From any thread. */
 void weir_engine_count_keys(struct weir_engine *engine, const char *name, size_t size,
                             uint8_t number, uint16_t below);
-
-/* How long denied requests were asked to wait, this worker's: by bounds in seconds; the last bucket
- * is of those that no wait admits. */
-#define WEIR_RETRY_BOUNDS 8
-extern const uint32_t weir_retry_bounds_s[WEIR_RETRY_BOUNDS];
-struct weir_engine_retries {
-    _Atomic uint64_t buckets[WEIR_RETRY_BOUNDS + 2]; /* the last but one: above all bounds */
-    _Atomic uint64_t sum_ms;                         /* of all but the last */
-};
-const struct weir_engine_retries *weir_engine_retries(const struct weir_engine *engine);
-
-/* Why decisions were not the store's, since the engine was opened. */
-struct weir_engine_failures {
-    _Atomic uint64_t late, failed;        /* the deadline passed; the store said no */
-    _Atomic uint64_t open, closed, local; /* decisions by their source */
-    _Atomic uint64_t exhausted;           /* takes from an empty pool */
-    _Atomic uint64_t by_policy[2][4];     /* decisions without the store: 0: it was late, 1: it
-                                             failed; by enum weir_source */
-};
-const struct weir_engine_failures *weir_engine_failures(const struct weir_engine *engine);
 
 /* What became of questions to region `region`, below RULES_REGIONS_MAX, this worker's. */
 const struct weir_question_counts *weir_engine_questions(const struct weir_engine *engine,
@@ -365,24 +252,10 @@ const struct weir_caller_standing *weir_decision_standing(const struct weir_deci
  * The rules' own. */
 const char *weir_decision_class(const struct weir_decision *decision);
 
-/* Requests that were denied for the standing of their caller, this worker's; peeks are not counted.
- */
-struct weir_standing_refusals {
-    _Atomic uint64_t suspended, revoked, unknown; /* unknown: by `on_unknown: deny` */
-};
-const struct weir_standing_refusals *
-weir_engine_standing_refusals(const struct weir_engine *engine);
-
 /* The score of the caller of a decision that the rules have filled; NULL: the rules keep none, or
  * refuse the caller for its standing. Valid until it is released. */
 struct weir_caller_score;
 const struct weir_caller_score *weir_decision_score(const struct weir_decision *decision);
-
-/* Requests by the class of their caller, this worker's; peeks are not counted. */
-struct weir_score_counters {
-    _Atomic uint64_t requests[WEIR_CLASSES];
-};
-const struct weir_score_counters *weir_engine_scores(const struct weir_engine *engine);
 
 /* What became of tokens that requests came with, this worker's. */
 const struct weir_token_counters *weir_engine_tokens(const struct weir_engine *engine);

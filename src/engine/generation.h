@@ -11,7 +11,9 @@
 #ifndef WEIR_ENGINE_GENERATION_H
 #define WEIR_ENGINE_GENERATION_H
 
+#include "engine/counters.h"
 #include "engine/engine.h"
+#include "engine/open.h"
 
 /* One limit's counters; an engine has its own blocks of them, so no two workers write one line. */
 struct weir_tally {

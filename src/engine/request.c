@@ -6,7 +6,9 @@
 #include "engine/hook.h"
 #include "engine/state.h"
 #include "feature/region/rules/region.h"
+#include "feature/use/engine/observe.h"
 #include "feature/use/engine/pack.h"
+#include "feature/use/engine/top_denied.h"
 
 /* Not inlined: the list would be on the stack of every decision. */
 static __attribute__((noinline)) void record_denial(struct weir_engine *engine,

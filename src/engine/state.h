@@ -12,6 +12,7 @@
 #include "engine/generation.h"
 #include "engine/lookup.h"
 #include "engine/pool.h"
+#include "feature/region/engine/question.h"
 #include "feature/region/rules/home.h"
 #include "rules/counter.h"
 

@@ -15,6 +15,7 @@
 #include "engine/token/lease_token.h"
 #include "feature/penalties/rules/penalty.h"
 #include "feature/reserve/engine/reservation.h"
+#include "feature/standing/settings.h"
 #include "feature/standing/standing.h"
 #include "library/check.h"
 #include "library/library.h"
@@ -134,7 +135,7 @@ static void check_state(struct findings *findings, struct weir_rules *rules,
 /* One that is not there yet is as good as an empty one. */
 static void check_map(struct findings *findings, const struct weir_rules *rules)
 {
-    const char *path = weir_rules_settings(rules)->standing.map;
+    const char *path = weir_rules_settings(rules)->standing->map;
     struct weir_standing *map = NULL;
     struct weir_reason reason = {{0}};
     int err = path ? weir_standing_open(&map, path, &reason) : 0;

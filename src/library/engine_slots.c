@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/open.h"
 #include "table/operate.h"
 
 _Static_assert(sizeof(struct weir_lane) == 128, "a lane has two cache lines of its own");

@@ -10,7 +10,9 @@
 
 #include "core/sized.h"
 #include "feature/score/rules/score.h"
+#include "feature/standing/settings.h"
 #include "rules/unknown_names.h"
+#include "store/store.h"
 
 #define SAY_MAX 1400 /* a message of the loader, and where it is */
 #define SAY_AGAIN_NS (60 * UINT64_C(1000000000))
@@ -71,7 +73,7 @@ uint64_t library_now(struct weir *weir, struct weir_lane *lane)
 void library_renew_standing(struct weir *weir, struct weir_lane *lane)
 {
     const struct weir_rules *rules = weir_engine_rules(lane->engine);
-    if (__builtin_expect(weir_rules_settings(rules)->standing.map == NULL, 1))
+    if (__builtin_expect(weir_rules_settings(rules)->standing->map == NULL, 1))
         return;
     uint64_t now_ns = library_clock(CLOCK_BOOTTIME);
     if (!weir_standing_reader_stale(&lane->standing, now_ns) ||

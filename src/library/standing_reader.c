@@ -8,13 +8,13 @@
 
 static const char *map_of(const struct weir_rules *rules)
 {
-    return weir_rules_settings(rules)->standing.map;
+    return weir_rules_settings(rules)->standing->map;
 }
 
 int weir_standing_lists_open(struct weir_standing **lists, const struct weir_rules *rules,
                              struct weir_reason *reason)
 {
-    const struct weir_standing_settings *settings = &weir_rules_settings(rules)->standing;
+    const struct weir_standing_settings *settings = weir_rules_settings(rules)->standing;
     const struct weir_standing_options options = {.entries_max = settings->entries_max};
     *lists = NULL;
     if (settings->lists_count == 0 || settings->map)

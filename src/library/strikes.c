@@ -9,6 +9,9 @@
 #include "core/text/hex.h"
 #include "core/text/siphash.h"
 #include "feature/identity/rules/keys.h"
+#include "feature/penalties/engine/strike.h"
+#include "feature/penalties/rules/penalty.h"
+#include "feature/standing/settings.h"
 #include "library/library.h"
 
 #define TRY_EVERY_NS UINT64_C(1000000000)

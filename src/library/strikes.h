@@ -19,6 +19,7 @@
 
 #include <pthread.h>
 
+#include "engine/callbacks.h"
 #include "engine/engine.h"
 #include "feature/standing/strike_ring.h"
 

@@ -13,6 +13,7 @@
 #include "feature/adaptive/rules/limit.h"
 #include "feature/identity/rules/keys.h"
 #include "feature/penalties/rules/penalty.h"
+#include "feature/standing/settings.h"
 #include "feature/webhook/rules/warn.h"
 #include "rules/arena.h"
 #include "rules/attribute_table.h"
@@ -218,9 +219,10 @@ struct rules_refusal {
 
 /* What the file says of standing beside its settings; see feature/standing/rules/match.h. */
 struct rules_standing {
-    struct rules_rule *kinds; /* of each of settings.standing.kinds: a key of its attribute alone */
+    struct rules_rule
+        *kinds; /* of each of settings.standing->kinds: a key of its attribute alone */
     struct rules_refusal suspended, revoked;
-    const char *list_names[WEIR_STANDING_LISTS_MAX]; /* of settings.standing.lists */
+    const char *list_names[WEIR_STANDING_LISTS_MAX]; /* of settings.standing->lists */
 };
 
 /* One of `penalties`. */

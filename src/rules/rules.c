@@ -428,7 +428,7 @@ uint32_t weir_rules_span_percent(const struct weir_rules *rules)
 
 bool weir_rules_timed(const struct weir_rules *rules)
 {
-    return rules->schedule_count > 0 || rules->jwt || rules->settings.standing.kinds_count > 0 ||
+    return rules->schedule_count > 0 || rules->jwt || rules->settings.standing->kinds_count > 0 ||
            rules->settings.challenge.keys || rules->score;
 }
 

@@ -14,8 +14,6 @@
 
 #include "core/answer.h"
 #include "core/check.h"
-#include "feature/envoy/rules/options.h"
-#include "feature/standing/settings.h"
 #include "rules/request.h"
 
 struct weir_rules;
@@ -162,7 +160,9 @@ struct weir_denials_settings {
 };
 /* Settings of which this header need not know more; the loader makes them, all zero without the
  * section. */
-struct weir_kernel_settings; /* feature/kernel/settings.h */
+struct weir_envoy_settings;    /* feature/envoy/rules/options.h */
+struct weir_kernel_settings;   /* feature/kernel/settings.h */
+struct weir_standing_settings; /* feature/standing/settings.h */
 struct weir_xdp_settings;
 /* A file that a secret was read from. */
 struct weir_secret_file {
@@ -176,13 +176,13 @@ struct weir_settings {
     struct weir_store_settings store;
     struct weir_sticky_settings sticky;
     struct weir_identities_settings identities;
-    struct weir_envoy_settings envoy;
+    struct weir_envoy_settings *envoy; /* never NULL */
     struct weir_webhook_settings webhook;
     struct weir_challenge_settings challenge;
     struct weir_kernel_settings *kernel; /* never NULL */
     const struct weir_xdp_settings
         *xdp; /* `kernel.xdp`, feature/xdp/settings.h; NULL: there is none */
-    struct weir_standing_settings standing; /* without a kind there is no such section */
+    struct weir_standing_settings *standing; /* never NULL; no kind: there is no such section */
     uint8_t on_store_error;    /* `on_store_error` at the top: enum weir_store_failure */
     bool on_store_error_given; /* it is there; else libweir's users have defaults of their own */
     uint64_t idempotency_ns;   /* life of an idempotency key; default 10 min */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "redis_harness.h"
+#include "table/table.h"
 
 #define BYTEWISE_MAX 512     /* beyond it, byte by byte would slow the fuzzer down */
 #define INPUT_MAX (64 << 10) /* what the harness takes at once is four times that */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "feature/reserve/server/daemon.h"
+#include "feature/reserve/server/reservations.h"
 #include "server/adhoc/daemon.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/services/services.h"

@@ -7,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/open.h"
 #include "server/resp/front.h"
+#include "table/table.h"
 
 #define START_NS UINT64_C(1700000000123456789) /* no round number in any unit */
 

@@ -11,6 +11,7 @@
 #include "server/daemon/clock.h"
 #include "server/http/front.h"
 #include "server/resp/front.h"
+#include "table/table.h"
 
 int rig_prepare(void *context, struct weir_limit *limit, const char *name)
 {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/shared_file.h"
+#include "feature/standing/settings.h"
 
 #define GROUP_USES (S_IRGRP | S_IWGRP)
 #define NAME_MAX_BYTES 64
@@ -147,7 +148,7 @@ static void judge_map_folder(struct findings *findings, const char *path)
 void sharing_judge(struct findings *findings, const struct weir_rules *rules)
 {
     const struct weir_settings *settings = weir_rules_settings(rules);
-    const char *state = settings->state_file, *map = settings->standing.map;
+    const char *state = settings->state_file, *map = settings->standing->map;
     char room[PATH_MAX];
     struct stat folder, file;
     if (map)

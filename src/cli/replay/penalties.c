@@ -10,6 +10,7 @@
 #include "cli/replay/due_queue.h"
 #include "cli/replay/report.h"
 #include "cli/times.h"
+#include "feature/standing/settings.h"
 #include "server/text/print.h"
 
 #define BUCKETS 65536

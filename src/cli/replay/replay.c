@@ -27,6 +27,7 @@
 #include "cli/replay/trial.h"
 #include "cli/rules_file.h"
 #include "engine/engine.h"
+#include "engine/open.h"
 #include "feature/standing/cli/standing_map.h"
 #include "rules/match/checks.h"
 #include "store/store.h"

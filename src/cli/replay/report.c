@@ -8,6 +8,7 @@
 
 #include "cli/options.h"
 #include "cli/times.h"
+#include "engine/counters.h"
 #include "server/text/print.h"
 
 /* A key's text is cut here: longer ones are tokens and cookies, which nobody reads to the end. */

@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 
+#include "engine/effect/candidate.h"
 #include "engine/engine.h"
 
 #define REPLAY_TRIALS_SHOWN 5 /* of a limit: to look them up in the trace */

@@ -50,10 +50,6 @@ struct weir_warning {
     uint8_t percent;               /* the threshold */
 };
 
-/* Called on the engine's thread, from weir_engine_run or the store's callback; what it is given is
- * valid during the call. It may not call the engine. */
-typedef void (*weir_engine_warn)(void *context, const struct weir_warning *warning);
-
 /* What the checks [first, end) of a limit say of its thresholds. */
 struct weir_warn_use {
     uint16_t check; /* that speaks */

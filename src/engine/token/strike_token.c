@@ -8,6 +8,7 @@
 #include "core/text/hex.h"
 #include "core/text/siphash.h"
 #include "feature/identity/rules/keys.h"
+#include "feature/standing/settings.h"
 
 #define STATE_BYTES 34 /* mark, hash, tag and the size of the key */
 #define ID_BYTES 18    /* an id and the size of the value */
@@ -15,7 +16,7 @@
 
 static const struct weir_standing_kind *kind_of(const struct weir_rules *rules, uint32_t number)
 {
-    return &weir_rules_settings(rules)->standing.kinds[weir_rules_penalty(rules, number)->kind];
+    return &weir_rules_settings(rules)->standing->kinds[weir_rules_penalty(rules, number)->kind];
 }
 
 /* Of a penalty's name, a NUL, and the kind of its values. */

@@ -66,7 +66,7 @@ static void find_alone(const struct weir_rules *rules, struct rules_rule *rule)
     bool whole =
         rule->key_count == 1 || (rule->instead_count == 0 && rule->missing != RULES_SHARED);
     rule->alone_kinds = 0;
-    for (size_t i = 0; whole && i < rules->settings.standing.kinds_count; i++)
+    for (size_t i = 0; whole && i < rules->settings.standing->kinds_count; i++)
         if (contains_key(rule, &rules->standing.kinds[i]))
             rule->alone_kinds |= (uint16_t)(1U << i);
     rule->alone_class = whole && rules->score && contains_key(rule, rules->score->key);
@@ -107,7 +107,7 @@ static uint8_t smallest(const uint8_t *percents, size_t count)
 bool weir_rules_one_fills(const struct weir_rules *rules, uint32_t rule, uint64_t *burst)
 {
     const struct rules_rule *of = &rules->rules[rule];
-    size_t kinds = rules->settings.standing.kinds_count;
+    size_t kinds = rules->settings.standing->kinds_count;
     bool all_kinds = of->alone_kinds == (1U << kinds) - 1;
     uint8_t percent = all_kinds ? 100 : smallest(of->by_standing, WEIR_STANDING_LEVELS);
     uint8_t by_class = of->alone_class ? 100 : smallest(of->by_class, WEIR_CLASSES);

@@ -6,12 +6,14 @@
 
 #include "feature/challenge/rules/section.h"
 #include "feature/challenge/rules/solution.h"
+#include "feature/envoy/rules/options.h"
 #include "feature/identity/rules/jwt.h"
 #include "feature/identity/rules/keys_load.h"
 #include "feature/identity/rules/override.h"
 #include "feature/kernel/settings.h"
 #include "feature/penalties/rules/section.h"
 #include "feature/region/rules/section.h"
+#include "feature/standing/settings.h"
 #include "feature/sticky/rules/section.h"
 #include "feature/use/rules/section.h"
 #include "feature/webhook/rules/warn.h"
@@ -181,14 +183,24 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
 /* RFC 6052 2.1 */
 static const struct weir_cidr well_known_nat64 = {{6, {0, 0x64, 0xff, 0x9b}}, 96};
 
+/* Those that rules.h only names. */
+static bool make_settings(struct rules_loader *loader)
+{
+    struct weir_settings *settings = &loader->rules->settings;
+
+    settings->envoy = rules_keep(loader, sizeof *settings->envoy);
+    settings->kernel = rules_keep(loader, sizeof *settings->kernel);
+    settings->standing = rules_keep(loader, sizeof *settings->standing);
+    return settings->envoy && settings->kernel && settings->standing;
+}
+
 /* What counts where the file says nothing: design of the server, and loopback as proxy. */
 static bool set_defaults(struct rules_loader *loader)
 {
     struct weir_settings *settings = &loader->rules->settings;
     struct weir_cidr *proxies = rules_keep(loader, 2 * sizeof(*proxies));
     loader->rules->unknown = rules_keep(loader, sizeof(*loader->rules->unknown));
-    settings->kernel = rules_keep(loader, sizeof(*settings->kernel));
-    if (!proxies || !loader->rules->unknown || !settings->kernel)
+    if (!proxies || !loader->rules->unknown || !make_settings(loader))
         return false;
     proxies[0] = (struct weir_cidr){{4, {127}}, 8};
     proxies[1] = (struct weir_cidr){{6, {[15] = 1}}, 128};

@@ -15,6 +15,7 @@
 
 #include "feature/identity/rules/jwt.h"
 #include "feature/score/rules/score.h"
+#include "feature/standing/settings.h"
 #include "rules/compiled.h"
 #include "rules/match/checks.h"
 #include "rules/match/made.h"
@@ -44,7 +45,7 @@ struct rules_evaluation {
     uint8_t user_bits;
     uint8_t client_text_size; /* 0: not written yet */
     uint8_t standing;         /* enum weir_standing_level */
-    uint8_t standing_kind;    /* of settings.standing.kinds: whose level that is */
+    uint8_t standing_kind;    /* of settings.standing->kinds: whose level that is */
     uint8_t challenge;        /* see enum rules_challenge_state */
     uint8_t class;            /* 1 + the class of the request; 0: no limit has asked for it */
     struct weir_address user_address;

@@ -7,8 +7,10 @@
 
 #include "core/bytes.h"
 #include "core/text/siphash.h"
+#include "rules/match/checks.h"
 #include "server/adhoc/limit_spec.h"
 #include "server/daemon/worker.h"
+#include "table/table.h"
 
 #define PATH_MAX_SIZE 32 /* "limits[31].algorithm" */
 

@@ -12,6 +12,8 @@
 #include "feature/priority/rules/priority.h"
 #include "feature/region/server/acted.h"
 #include "feature/score/server/metrics.h"
+#include "feature/standing/settings.h"
+#include "feature/use/engine/top_denied.h"
 #include "feature/use/server/consumers_api.h"
 #include "feature/use/server/daemon.h"
 #include "rules/match/key_values.h"
@@ -26,6 +28,7 @@
 #include "server/http/request.h"
 #include "server/pressure/pressure_log.h"
 #include "server/stores/daemon.h"
+#include "server/stores/shared_store.h"
 
 /* Keys that /top lists, and what ?count= may ask for. */
 #define TOP_DEFAULT 20
@@ -147,7 +150,7 @@ static void limits_list(struct weir_http_call *call)
     json_t *list = json_array();
     for (uint32_t i = 0; i < weir_rules_count(daemon->rules); i++)
         json_array_append_new(list, weir_limit_json(daemon, i));
-    if (weir_rules_settings(daemon->rules)->standing.kinds_count > 0)
+    if (weir_rules_settings(daemon->rules)->standing->kinds_count > 0)
         json_array_append_new(list, weir_standing_limit_json(daemon));
     weir_table_stats(daemon->table, weir_worker_time(call->worker), &table);
     json_t *answer =
@@ -276,7 +279,7 @@ static void limit_handle(struct weir_http_call *call)
     if (rule >= 0)
         weir_admin_reply_json(call, weir_limit_json(daemon, (uint32_t)rule));
     else if (weir_bytes_are(call->part, WEIR_ANSWER_BY_STANDING) &&
-             weir_rules_settings(daemon->rules)->standing.kinds_count > 0)
+             weir_rules_settings(daemon->rules)->standing->kinds_count > 0)
         weir_admin_reply_json(call, weir_standing_limit_json(daemon));
     else
         weir_admin_refuse_limit(call, call->part);
@@ -287,7 +290,7 @@ static void top_handle(struct weir_http_call *call)
     const struct weir_rules *rules = weir_worker_rules(call->worker);
     bool is_limit = weir_rules_find(rules, call->part.data, call->part.size) >= 0;
     bool standing = weir_bytes_are(call->part, WEIR_ANSWER_BY_STANDING) &&
-                    weir_rules_settings(rules)->standing.kinds_count > 0;
+                    weir_rules_settings(rules)->standing->kinds_count > 0;
     if (is_limit || standing)
         top_reply(call, call->part, is_limit);
     else

@@ -10,6 +10,7 @@
 
 #include "feature/identity/rules/keys_lines.h"
 #include "feature/identity/server/daemon.h"
+#include "feature/identity/server/directories.h"
 #include "server/admin/access.h"
 #include "server/daemon/daemon.h"
 #include "server/http/reply.h"

@@ -5,7 +5,9 @@
 #include "feature/adaptive/server/controllers.h"
 #include "feature/adaptive/server/daemon.h"
 #include "feature/priority/rules/priority.h"
+#include "feature/score/rules/score.h"
 #include "feature/standing/rules/match.h"
+#include "feature/standing/settings.h"
 #include "rules/actions/reject.h"
 #include "rules/actions/steps.h"
 #include "rules/match/routes.h"
@@ -230,7 +232,7 @@ json_t *weir_limit_json(struct weir_daemon *daemon, uint32_t rule)
 
 json_t *weir_standing_limit_json(const struct weir_daemon *daemon)
 {
-    const struct weir_standing_settings *standing = &weir_rules_settings(daemon->rules)->standing;
+    const struct weir_standing_settings *standing = weir_rules_settings(daemon->rules)->standing;
     uint64_t suspended, revoked;
     json_t *key = json_array();
     for (size_t i = 0; i < standing->kinds_count; i++)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/counters.h"
 #include "feature/region/rules/region.h"
 #include "feature/standing/rules/match.h"
 #include "rules/actions/reject.h"
@@ -116,7 +117,7 @@ void weir_daemon_standing_refusals(const struct weir_daemon *daemon, uint64_t *s
 
 static bool has_standing(struct weir_daemon *daemon)
 {
-    return weir_rules_settings(daemon->rules)->standing.kinds_count > 0;
+    return weir_rules_settings(daemon->rules)->standing->kinds_count > 0;
 }
 
 /* Requests that were refused for the standing of their caller, or by `on_unknown: deny`, among the

@@ -3,6 +3,9 @@
 #ifndef WEIR_SERVER_ADMIN_LIMIT_METRICS_H
 #define WEIR_SERVER_ADMIN_LIMIT_METRICS_H
 
+#include "engine/effect/candidate.h"
+#include "feature/priority/rules/priority.h"
+#include "feature/webhook/rules/warn.h"
 #include "server/admin/exposition.h"
 
 /* Verdicts of one limit over all workers, and its warnings by threshold. */

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/counters.h"
+#include "feature/identity/rules/tokens.h"
 #include "server/admin/exposition.h"
 #include "server/daemon/addresses.h"
 #include "server/daemon/clock.h"

@@ -10,7 +10,9 @@
 
 #include "feature/identity/server/daemon.h"
 #include "feature/region/server/daemon.h"
+#include "feature/region/server/lenders.h"
 #include "feature/sticky/server/daemon.h"
+#include "feature/sticky/store/sticky.h"
 #include "server/daemon/addresses.h"
 #include "server/net/files.h"
 #include "server/stores/daemon.h"

@@ -5,7 +5,9 @@
 #include "feature/envoy/server/call.h"
 #include "feature/envoy/server/daemon.h"
 #include "feature/identity/server/daemon.h"
+#include "feature/identity/server/directories.h"
 #include "server/stores/daemon.h"
+#include "server/stores/shared_store.h"
 
 /* Whether a limit denies what the store does not decide: then this node is no good without it. */
 static bool fails_closed(const struct weir_rules *rules)

@@ -5,10 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/open.h"
+#include "feature/identity/server/directories.h"
 #include "feature/reserve/server/reserve.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/worker_state.h"
+#include "server/net/certificates.h"
 #include "server/stores/worker_stores.h"
+#include "table/table.h"
 #include "wire/http/forwarded.h"
 
 /* Slots are made in groups of this many. */

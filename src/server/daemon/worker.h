@@ -19,25 +19,29 @@
 #include <stdatomic.h>
 #include <uv.h>
 
+#include "engine/callbacks.h"
 #include "engine/engine.h"
-#include "feature/identity/server/directories.h"
-#include "feature/region/server/lenders.h"
-#include "feature/reserve/server/reservations.h"
-#include "feature/sticky/server/sticky_peers.h"
 #include "feature/use/engine/cause.h"
 #include "rules/counter.h"
-#include "server/daemon/limits.h"
 #include "server/daemon/log.h"
 #include "server/net/buffers.h"
-#include "server/net/certificates.h"
 #include "server/net/connection.h"
-#include "server/net/guesses.h"
 #include "server/net/listener.h"
-#include "server/net/overlooked.h"
-#include "server/net/peers.h"
-#include "server/stores/shared_store.h"
-#include "table/table.h"
 #include "wire/http/forwarded.h"
+
+struct weir_certificates;
+struct weir_controllers;
+struct weir_directories;
+struct weir_distinct_set;
+struct weir_guesses;
+struct weir_lenders;
+struct weir_overlooked;
+struct weir_peers;
+struct weir_reservations;
+struct weir_shared_store;
+struct weir_sticky_peers;
+struct weir_table;
+struct weir_tls_context;
 
 /* Bounds of the histogram of how long a turn takes to decide and answer, in us; one more bucket is
  * open. */
@@ -68,8 +72,6 @@ static inline void weir_count_unread(struct weir_worker_counters *counters, unsi
 
 /* What connections and front ends read of their worker. Only the worker writes it; buffers and the
  * output are lent. All else is private (worker_state.h) and is changed by the functions below. */
-struct weir_controllers;
-
 struct weir_worker {
     unsigned index;
     bool draining;     /* it finishes what is begun and accepts nothing new */

@@ -6,6 +6,7 @@
 #ifndef WEIR_SERVER_DAEMON_WORKER_STATE_H
 #define WEIR_SERVER_DAEMON_WORKER_STATE_H
 
+#include "feature/region/server/lenders.h"
 #include "server/daemon/worker.h"
 #include "server/net/pieces.h"
 

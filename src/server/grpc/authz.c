@@ -15,6 +15,7 @@
 #include "rules/source.h"
 #include "server/grpc/reply.h"
 #include "server/grpc/stream.h"
+#include "server/net/overlooked.h"
 #include "wire/decimal.h"
 #include "wire/grpc/authz.h"
 

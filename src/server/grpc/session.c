@@ -8,6 +8,7 @@
 #include "core/bytes.h"
 #include "server/grpc/frames.h"
 #include "server/grpc/stream.h"
+#include "server/net/guesses.h"
 #include "server/net/secret.h"
 
 /* --- What a connection may cost --------------------------------------------------------------- */

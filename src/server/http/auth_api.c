@@ -18,6 +18,7 @@
 #include "rules/counted.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
+#include "server/net/overlooked.h"
 #include "wire/http/forwarded.h"
 
 /* What one request's fields say; data == NULL: nothing. */

@@ -219,8 +219,8 @@ static void *admin_open(struct weir_worker *worker, void *server)
 static const char *prometheus_address(const struct weir_daemon *daemon,
                                       const struct weir_settings *settings)
 {
-    return weir_daemon_envoy(daemon) && settings->envoy.prometheus ? settings->envoy.prometheus
-                                                                   : "off";
+    return weir_daemon_envoy(daemon) && settings->envoy->prometheus ? settings->envoy->prometheus
+                                                                    : "off";
 }
 
 /* One route, at the path that the configuration gives it. */

@@ -9,6 +9,7 @@
 #include "core/bytes.h"
 #include "core/text/hex.h"
 #include "server/http/reply.h"
+#include "server/net/guesses.h"
 #include "server/net/secret.h"
 #include "wire/http/forwarded.h"
 

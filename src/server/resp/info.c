@@ -10,6 +10,7 @@
 
 #include "server/resp/decide.h"
 #include "server/resp/reply.h"
+#include "table/table.h"
 
 #define INFO_MAX 4096
 #define PATTERN_MAX 64

@@ -8,6 +8,7 @@
 #include "server/resp/decide.h"
 #include "server/resp/reply.h"
 #include "server/resp/script/rates.h"
+#include "table/table.h"
 
 #define KEYS_EACH (WEIR_CHECKS_MAX / WEIR_RESP_KINDS) /* of one decision */
 

@@ -6,6 +6,7 @@
 #include "feature/sticky/rules/sticky.h"
 #include "feature/sticky/store/sticky.h"
 #include "server/resp/reply.h"
+#include "table/table.h"
 
 _Static_assert(WEIR_RESP_BULK_MAX(STICKY_ANSWER_MAX) <= WEIR_REPLY_MAX, "grow WEIR_REPLY_MAX");
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/net/guesses.h"
 #include "server/net/secret.h"
 #include "server/resp/decide.h"
 #include "server/resp/reply.h"

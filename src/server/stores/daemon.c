@@ -5,6 +5,7 @@
 #include "feature/sticky/server/daemon.h"
 #include "server/daemon/daemon.h"
 #include "server/stores/metrics.h"
+#include "server/stores/shared_store.h"
 
 static int stores_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {

@@ -8,6 +8,7 @@
 #include "feature/region/rules/region.h"
 #include "feature/region/server/metrics.h"
 #include "server/stores/daemon.h"
+#include "server/stores/shared_store.h"
 
 void weir_metrics_latency(struct weir_metrics *metrics, const struct weir_metric *metric,
                           const _Atomic uint64_t *buckets, uint64_t ns)

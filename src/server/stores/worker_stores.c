@@ -5,6 +5,7 @@
 #include "feature/region/server/lenders.h"
 #include "feature/sticky/server/sticky_peers.h"
 #include "server/stores/shared_store.h"
+#include "table/table.h"
 
 /* Opens the store beyond this process as worker->base.store, beside that on the `table`. */
 static int join_remote(struct weir_worker_state *worker, const struct weir_worker_options *options,

@@ -6,6 +6,8 @@
 
 #include "core/bytes.h"
 #include "core/text/siphash.h"
+#include "engine/open.h"
+#include "rules/match/checks.h"
 #include "rules/source.h"
 
 static const uint64_t secret[2] = {1, 2};

@@ -8,6 +8,8 @@
 #include "core/bytes.h"
 #include "draw.h"
 #include "engine/answer.h"
+#include "engine/counters.h"
+#include "engine/open.h"
 #include "feature/adaptive/rules/limit.h"
 #include "model.h"
 #include "rig.h"

@@ -5,6 +5,7 @@
 
 #include "allocations.h"
 #include "core/bytes.h"
+#include "engine/open.h"
 #include "rig.h"
 #include "rules/source.h"
 #include "table/table.h"

@@ -10,6 +10,8 @@
 #include "core/text/siphash.h"
 #include "draw.h"
 #include "engine/borrow.h"
+#include "engine/counters.h"
+#include "engine/open.h"
 #include "feature/reserve/engine/reservation.h"
 #include "limit_model.h"
 #include "rig.h"

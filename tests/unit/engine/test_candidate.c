@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "draw.h"
+#include "engine/counters.h"
 #include "engine/effect/candidate.h"
+#include "engine/open.h"
 #include "limit_model.h"
 #include "rig.h"
 #include "table_rig.h"

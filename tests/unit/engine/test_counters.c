@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "engine/counters.h"
 #include "rig.h"
 #include "test.h"
 

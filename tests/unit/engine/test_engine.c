@@ -2,6 +2,8 @@
 /* The engine's turns: batches, order, pending decisions, deadlines, cancelling, the pool. */
 #include <string.h>
 
+#include "engine/counters.h"
+#include "engine/open.h"
 #include "rig.h"
 #include "test.h"
 

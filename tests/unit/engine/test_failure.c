@@ -2,6 +2,7 @@
 /* on_store_error: what a decision becomes when its store cannot decide it. */
 #include <string.h>
 
+#include "engine/counters.h"
 #include "engine/failure.h"
 #include "rig.h"
 #include "test.h"

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/counters.h"
+#include "engine/open.h"
 #include "rig.h"
 #include "test.h"
 

@@ -6,6 +6,7 @@
 
 #include "core/text/siphash.h"
 #include "draw.h"
+#include "engine/open.h"
 #include "rig.h"
 #include "table/table.h"
 #include "test.h"

@@ -5,6 +5,7 @@
 
 #include "core/bytes.h"
 #include "rig.h"
+#include "rules/charge/idempotency.h"
 #include "test.h"
 
 static const char rules_text[] = "version: 1\n"

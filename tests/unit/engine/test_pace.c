@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/open.h"
 #include "rig.h"
 #include "structured_list.h"
 #include "table/table.h"

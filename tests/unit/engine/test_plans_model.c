@@ -9,6 +9,7 @@
 
 #include "draw.h"
 #include "engine/engine.h"
+#include "engine/open.h"
 #include "feature/identity/rules/keys.h"
 #include "rig.h"
 #include "rules/source.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "draw.h"
+#include "engine/counters.h"
 #include "rig.h"
 #include "test.h"
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "draw.h"
+#include "engine/open.h"
 #include "engine/token/lease_token.h"
 #include "feature/reserve/engine/reservation.h"
 #include "rig.h"

@@ -8,9 +8,11 @@
 
 #include "core/bytes.h"
 #include "draw.h"
+#include "engine/open.h"
 #include "feature/reserve/engine/reservation.h"
 #include "reservation_model.h"
 #include "rig.h"
+#include "rules/match/key_values.h"
 #include "table_rig.h"
 #include "test.h"
 

@@ -3,7 +3,11 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "core/text/shown.h"
+#include "engine/counters.h"
+#include "feature/use/engine/top_denied.h"
 #include "rig.h"
+#include "rules/match/key_values.h"
 #include "rules/source.h"
 #include "test.h"
 

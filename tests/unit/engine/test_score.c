@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/counters.h"
 #include "fake_directory.h"
+#include "feature/score/rules/score.h"
 #include "feature/standing/rules/match.h"
 #include "rig.h"
 #include "test.h"

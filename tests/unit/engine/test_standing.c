@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "core/text/shown.h"
+#include "engine/counters.h"
 #include "feature/reserve/engine/reservation.h"
 #include "feature/standing/rules/match.h"
+#include "feature/use/engine/top_denied.h"
 #include "rig.h"
 #include "test.h"
 

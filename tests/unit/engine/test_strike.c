@@ -5,9 +5,12 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "engine/open.h"
+#include "feature/penalties/engine/strike.h"
 #include "feature/reserve/engine/reservation.h"
 #include "feature/standing/ladder.h"
 #include "feature/standing/rules/match.h"
+#include "feature/standing/settings.h"
 #include "table_rig.h"
 #include "test.h"
 

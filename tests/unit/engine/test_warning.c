@@ -8,6 +8,9 @@
 
 #include "core/bytes.h"
 #include "draw.h"
+#include "engine/counters.h"
+#include "engine/effect/warning.h"
+#include "engine/open.h"
 #include "rig.h"
 #include "table_rig.h"
 #include "test.h"

@@ -5,6 +5,7 @@
 
 #include "feature/kernel/settings.h"
 #include "feature/score/rules/score.h"
+#include "feature/standing/settings.h"
 #include "feature/standing/standing.h"
 #include "rules/compiled.h"
 
@@ -144,8 +145,8 @@ static void put_server(struct writer *out, const struct weir_settings *settings)
                                 settings->denials.series,
                                 settings->denials.top,
                                 settings->webhook.timeout_ns,
-                                settings->standing.entries_max ? settings->standing.entries_max
-                                                               : WEIR_STANDING_ENTRIES_DEFAULT};
+                                settings->standing->entries_max ? settings->standing->entries_max
+                                                                : WEIR_STANDING_ENTRIES_DEFAULT};
     for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
         put_number(out, numbers[i]);
     for (uint32_t i = 0; i < settings->trusted_proxy_count; i++) {

@@ -7,6 +7,7 @@
 
 #include "cli/replay/report.h"
 #include "cli/replay/tally.h"
+#include "feature/score/rules/score.h"
 
 /* In the tally, row c counts what reached class c, and row WEIR_CLASSES + s what signal s held for.
  */

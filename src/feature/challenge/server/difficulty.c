@@ -2,6 +2,7 @@
 /* see difficulty.h */
 #include "feature/challenge/server/difficulty.h"
 
+#include "feature/score/rules/score.h"
 #include "server/http/request.h"
 
 /* The request as the rules see it: without a path, which is the listener's own. */

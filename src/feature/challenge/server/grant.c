@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/text/address.h"
+#include "feature/score/rules/score.h"
 #include "rules/counted.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"

@@ -13,12 +13,14 @@
 #include "feature/dashboard/server/dashboard.h"
 #include "feature/dashboard/server/session_cookie.h"
 #include "feature/standing/server/daemon.h"
+#include "feature/standing/settings.h"
 #include "server/admin/access.h"
 #include "server/admin/call.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/daemon.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
+#include "server/net/guesses.h"
 #include "server/net/secret.h"
 
 #define ID_DIGITS (2 * (size_t)WEIR_SESSION_ID_BYTES)
@@ -61,7 +63,7 @@ static void cookie_line(const struct weir_http_call *call, const unsigned char *
 /* The kinds of callers that standing knows; null: the server has none. */
 static json_t *standing_json(const struct weir_daemon *daemon)
 {
-    const struct weir_standing_settings *settings = &weir_rules_settings(daemon->rules)->standing;
+    const struct weir_standing_settings *settings = weir_rules_settings(daemon->rules)->standing;
     json_t *kinds = weir_daemon_standing(daemon) ? json_array() : json_null();
     for (size_t i = 0; i < settings->kinds_count && weir_daemon_standing(daemon); i++)
         json_array_append_new(

@@ -17,6 +17,7 @@
 #include "server/daemon/readiness.h"
 #include "server/net/certificates.h"
 #include "server/stores/daemon.h"
+#include "server/stores/shared_store.h"
 
 /* What one snapshot has at most of each; the page asks the API for more. */
 #define LIMITS_MAX 50

@@ -14,6 +14,7 @@
 #include "server/daemon/daemon.h"
 #include "server/pressure/pressure_log.h"
 #include "server/stores/daemon.h"
+#include "server/stores/shared_store.h"
 
 #define CLOCK_OFF_MS 1000
 

@@ -242,7 +242,7 @@ static void check_store(struct rules_loader *loader, const struct rules_field *f
 
 void rules_load_envoy(struct rules_loader *loader, const struct rules_node *node)
 {
-    struct weir_envoy_settings *envoy = &loader->rules->settings.envoy;
+    struct weir_envoy_settings *envoy = loader->rules->settings.envoy;
     struct rules_field fields[RULES_KEYWORDS_MAX];
     rules_section_defaults(&statsd_section, envoy);
     rules_section_defaults(&prometheus_section, envoy);

@@ -13,6 +13,7 @@
 #include "server/daemon/clock.h"
 #include "server/net/connection.h"
 #include "server/net/pieces.h"
+#include "table/table.h"
 
 /* One worker's hold on a configuration: pinned by calls without an atomic operation each. */
 struct weir_envoy_hold {

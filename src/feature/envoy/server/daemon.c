@@ -22,13 +22,14 @@
 #include "server/daemon/work.h"
 #include "server/http/front.h"
 #include "server/stores/daemon.h"
+#include "server/stores/shared_store.h"
 
 /* `envoy:` of the rules, or what the command line says alone. */
 static struct weir_envoy_settings settings_of(const struct weir_daemon *daemon,
                                               const struct weir_rules *rules)
 {
     const struct weir_settings *all = weir_rules_settings(rules);
-    struct weir_envoy_settings settings = all->envoy;
+    struct weir_envoy_settings settings = *all->envoy;
     if (!weir_envoy_configured(&settings) && daemon->options.envoy_config) {
         settings.options.ignore_dot_files = true;
         settings.options.nodes = all->store.nodes;

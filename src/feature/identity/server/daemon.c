@@ -2,6 +2,7 @@
 /* see daemon.h */
 #include "feature/identity/server/daemon.h"
 
+#include "feature/identity/server/directories.h"
 #include "feature/identity/server/metrics.h"
 #include "server/admin/forget_api.h"
 #include "server/daemon/daemon.h"

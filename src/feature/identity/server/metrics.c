@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "feature/identity/server/daemon.h"
+#include "feature/identity/server/directories.h"
 #include "server/stores/metrics.h"
 
 struct numbers {

@@ -43,7 +43,7 @@ static int kernel_start(struct weir_daemon *daemon, struct weir_reason *reason)
 
 static void kernel_apply(struct weir_daemon *daemon, struct weir_rules *rules, void *read)
 {
-    if (weir_daemon_kernel(daemon) && weir_rules_settings(rules)->standing.kinds_count > 0)
+    if (weir_daemon_kernel(daemon) && weir_rules_settings(rules)->standing->kinds_count > 0)
         kernel_configure(daemon, weir_rules_settings(rules));
 }
 

@@ -198,7 +198,7 @@ static void strike_finish(struct weir_engine *engine, struct weir_entry *entry)
     const struct weir_penalty *penalty = weir_rules_penalty(rules, strike.penalty);
     const struct weir_struck struck = {
         .penalty = penalty,
-        .kind = &weir_rules_settings(rules)->standing.kinds[penalty->kind],
+        .kind = &weir_rules_settings(rules)->standing->kinds[penalty->kind],
         .strike = &strike,
         .now_ns = decision->now_ns,
         .moves = report.remaining == 0,

@@ -26,6 +26,7 @@
 #ifndef WEIR_FEATURE_PENALTIES_ENGINE_STRIKE_H
 #define WEIR_FEATURE_PENALTIES_ENGINE_STRIKE_H
 
+#include "engine/callbacks.h"
 #include "feature/penalties/rules/strikes.h"
 
 /* Strikes at a remote store at one time. The table answers each at once. */
@@ -41,19 +42,6 @@ struct weir_struck {
     bool moves;                       /* the ladder, one step up */
     bool again;                       /* it was refused before, and has waited */
 };
-
-/* What becomes of a strike that moves the ladder; of others it is ignored. */
-enum weir_strike_answer {
-    WEIR_STRIKE_DONE,    /* the move is in force: the count is reset */
-    WEIR_STRIKE_LATER,   /* it will be: weir_engine_strike_end ends the count then */
-    WEIR_STRIKE_REFUSED, /* there is no room for it: the strike is given back */
-};
-
-/* Called on the engine's thread for each strike that was counted, from weir_engine_run or the
- * store's callback; what it is given is valid during the call. It may not call the engine. The key
- * of its check is text where the store is a remote one, and of no use where it is a table. */
-typedef enum weir_strike_answer (*weir_engine_strike)(void *context,
-                                                      const struct weir_struck *struck);
 
 /* The count of a strike that was answered by WEIR_STRIKE_LATER. */
 struct weir_strike_count {

@@ -22,6 +22,8 @@
 
 #define WEIR_PENALTIES_MAX 16
 
+struct weir_standing_kind;
+
 /* One of `penalties:`; owned by the rules. */
 struct weir_penalty {
     struct weir_bytes name; /* also the reason of the standing that it causes */

@@ -67,7 +67,7 @@ static bool load_key(struct rules_loader *loader, const struct rules_node *node,
                      struct rules_penalty *penalty)
 {
     const struct weir_rules *rules = loader->rules;
-    size_t count = rules->settings.standing.kinds_count;
+    size_t count = rules->settings.standing->kinds_count;
     struct rules_items items = rules_items_of(&node);
     const char *names[WEIR_STANDING_KINDS_MAX];
     struct rules_quote quote;
@@ -258,7 +258,7 @@ static void load_step(struct rules_loader *loader, const struct rules_node *node
 static void load_ladder(struct rules_loader *loader, const struct rules_node *node,
                         struct rules_penalty *penalty)
 {
-    const struct weir_standing_settings *standing = &loader->rules->settings.standing;
+    const struct weir_standing_settings *standing = loader->rules->settings.standing;
     bool address = standing->kinds[penalty->penalty.kind].address;
     struct rules_items items = rules_items_of(&node);
     if (node->kind == RULES_MAP || items.count == 0 || items.count > WEIR_LADDER_STEPS_MAX) {
@@ -316,7 +316,7 @@ void rules_load_penalties(struct rules_loader *loader, const struct rules_field 
         rules_problem(loader, field->key, "`penalties` needs the section `standing:`");
         return;
     }
-    if (!rules->settings.standing.file && (!rules->shared || loader->sticky))
+    if (!rules->settings.standing->file && (!rules->shared || loader->sticky))
         rules_problem(loader, field->key,
                       "`penalties` needs `file` in `standing`, or `store: redis`: there the steps "
                       "of callers are kept");

@@ -34,7 +34,7 @@ static int find_value(struct rules_evaluation *evaluation, const struct weir_str
                       const struct rules_penalty *penalty, struct weir_strike *strike)
 {
     const struct weir_rules *rules = evaluation->rules;
-    const struct weir_standing_kind *kind = &rules->settings.standing.kinds[penalty->penalty.kind];
+    const struct weir_standing_kind *kind = &rules->settings.standing->kinds[penalty->penalty.kind];
     const struct rules_key_part *part = penalty->strikes.key;
     struct weir_bytes value;
     if (!rules_key_present(evaluation, &penalty->strikes, part, &value))

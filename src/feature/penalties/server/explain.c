@@ -28,7 +28,7 @@ struct explained {
 static void open_history(struct explained *explained)
 {
     const struct weir_settings *settings = weir_rules_settings(explained->rules);
-    const struct weir_history_options options = {.path = settings->standing.file, .look = true};
+    const struct weir_history_options options = {.path = settings->standing->file, .look = true};
     if (settings->store.redis.url)
         snprintf(explained->unread.text, sizeof explained->unread.text,
                  "is in Redis: ask a server, weir standing show");
@@ -164,7 +164,7 @@ static void print_strike(struct explained *explained, const struct weir_strike *
 {
     const struct weir_penalty *penalty = weir_rules_penalty(explained->rules, strike->penalty);
     const struct weir_standing_kind *kind =
-        &weir_rules_settings(explained->rules)->standing.kinds[penalty->kind];
+        &weir_rules_settings(explained->rules)->standing->kinds[penalty->kind];
     struct weir_ladder_state state = {.step = 0};
     struct weir_standing_value value;
     if (!weir_standing_value_make(kind, &strike->network, strike->id, strike->value, strike->hidden,
@@ -183,7 +183,7 @@ static void print_strike(struct explained *explained, const struct weir_strike *
 static void print_none(const struct explained *explained, const struct weir_penalty *penalty)
 {
     const struct weir_standing_kind *kind =
-        &weir_rules_settings(explained->rules)->standing.kinds[penalty->kind];
+        &weir_rules_settings(explained->rules)->standing->kinds[penalty->kind];
     uint8_t level = explained->found->caller.entry.level;
     fputs("    strike none: ", explained->to.out);
     if (level == WEIR_STANDING_TRUSTED)

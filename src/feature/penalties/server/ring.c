@@ -20,7 +20,7 @@
 
 static int find_penalty(const struct weir_rules *rules, uint64_t print)
 {
-    const struct weir_standing_kind *kinds = weir_rules_settings(rules)->standing.kinds;
+    const struct weir_standing_kind *kinds = weir_rules_settings(rules)->standing->kinds;
 
     for (uint32_t i = 0; i < weir_rules_penalty_count(rules); i++) {
         const struct weir_penalty *penalty = weir_rules_penalty(rules, i);
@@ -66,7 +66,7 @@ bool weir_penalties_ring_take(struct weir_penalties_ring *ring, const struct wei
         const struct weir_penalty *penalty = weir_rules_penalty(rules, (uint32_t)number);
 
         const struct weir_standing_kind *kind =
-            &weir_rules_settings(rules)->standing.kinds[penalty->kind];
+            &weir_rules_settings(rules)->standing->kinds[penalty->kind];
 
         if (find_value(ring, kind, from, &strike)) {
             uint64_t at_ns = from->now_ns < now_ns ? from->now_ns : now_ns;
@@ -103,7 +103,7 @@ static bool take(void *context, const struct weir_ring_strike *strike, bool agai
 static void share_map(const struct weir_penalties_ring *ring)
 {
     struct stat status;
-    const char *path = weir_rules_settings(*ring->rules)->standing.map;
+    const char *path = weir_rules_settings(*ring->rules)->standing->map;
 
     if (!path || stat(ring->state_file, &status) != 0 || (status.st_mode & S_IRGRP) == 0)
         return;

@@ -68,7 +68,7 @@ static const struct weir_penalty *find_penalty(const struct weir_penalties *pena
 
     if (!penalty)
         return NULL;
-    return weir_bytes_equal(weir_rules_settings(rules)->standing.kinds[penalty->kind].name,
+    return weir_bytes_equal(weir_rules_settings(rules)->standing->kinds[penalty->kind].name,
                             weir_bytes_of(kind))
                ? penalty
                : NULL;
@@ -484,7 +484,7 @@ static void work_begin(struct penalty_work *work)
         work_end(work);
         return;
     }
-    work->kind = weir_rules_settings(work->penalties->rules)->standing.kinds[penalty->kind];
+    work->kind = weir_rules_settings(work->penalties->rules)->standing->kinds[penalty->kind];
     work->kind.name = weir_bytes_of(work->strike.kind);
     work->strike.value.kind = &work->kind;
     work->call.value = &work->strike.value;

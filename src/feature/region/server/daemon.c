@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "feature/region/rules/region.h"
+#include "feature/region/server/lenders.h"
 #include "feature/region/server/metrics.h"
 #include "feature/region/server/moving.h"
 #include "server/daemon/daemon.h"

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "feature/region/engine/question.h"
 #include "feature/region/rules/region.h"
 #include "feature/region/server/daemon.h"
 #include "feature/region/server/lenders.h"

@@ -2,6 +2,7 @@
 /* see daemon.h */
 #include "feature/reserve/server/daemon.h"
 
+#include "feature/reserve/server/reservations.h"
 #include "server/admin/exposition.h"
 #include "server/daemon/daemon.h"
 

@@ -6,6 +6,7 @@
 
 #include "core/text/siphash.h"
 #include "server/net/front.h"
+#include "table/table.h"
 
 /* Releases of one tick (250 ms) of one worker: 16,384 that end together take some seconds at most,
  * and no turn is long. */

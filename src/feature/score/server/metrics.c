@@ -2,6 +2,8 @@
 /* see metrics.h */
 #include "feature/score/server/metrics.h"
 
+#include "engine/counters.h"
+
 #include <inttypes.h>
 #include <stddef.h>
 

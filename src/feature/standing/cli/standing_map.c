@@ -25,7 +25,7 @@ static int open_lists(struct weir_standing **map, const struct weir_standing_set
 
 int cli_standing_open(struct weir_standing **map, const struct weir_rules *rules, bool with_file)
 {
-    const struct weir_standing_settings *settings = &weir_rules_settings(rules)->standing;
+    const struct weir_standing_settings *settings = weir_rules_settings(rules)->standing;
     struct weir_reason reason = {{0}};
     *map = NULL;
     if (settings->kinds_count == 0)

@@ -5,6 +5,7 @@
 #include "engine/failure.h"
 #include "engine/state.h"
 #include "feature/use/engine/pack.h"
+#include "feature/use/engine/top_denied.h"
 
 /* Not inlined, as record_denial. */
 static __attribute__((noinline)) void record_refusal(struct weir_engine *engine,

@@ -14,7 +14,7 @@ _Static_assert(WEIR_STANDING_KINDS_MAX <= 16, "kinds fit into the sets of an eva
 /* Fills the id of a kind's value, at the first call; false: the request has none. */
 static bool find_id(struct rules_evaluation *evaluation, uint32_t number)
 {
-    const struct weir_standing_kind *kind = &evaluation->rules->settings.standing.kinds[number];
+    const struct weir_standing_kind *kind = &evaluation->rules->settings.standing->kinds[number];
     const struct rules_rule *rule = &evaluation->rules->standing.kinds[number];
     uint16_t bit = (uint16_t)(1U << number);
     struct weir_bytes value;
@@ -51,7 +51,7 @@ static bool find_token(struct rules_evaluation *evaluation, uint32_t number,
                        struct weir_standing_entry *entry)
 {
     const struct weir_rules_query *query = evaluation->query;
-    const struct weir_standing_kind *kind = &evaluation->rules->settings.standing.kinds[number];
+    const struct weir_standing_kind *kind = &evaluation->rules->settings.standing->kinds[number];
     const struct rules_rule *rule = &evaluation->rules->standing.kinds[number];
     struct weir_credential credential;
     struct weir_bytes value;
@@ -85,7 +85,7 @@ static bool find_kind(struct rules_evaluation *evaluation, uint32_t number,
                       struct weir_standing_entry *entry)
 {
     const struct weir_rules_query *query = evaluation->query;
-    const struct weir_standing_kind *kind = &evaluation->rules->settings.standing.kinds[number];
+    const struct weir_standing_kind *kind = &evaluation->rules->settings.standing->kinds[number];
     if (kind->address)
         return find_address(evaluation, entry);
     if (kind->credential)
@@ -98,11 +98,11 @@ void rules_standing_prefetch(struct rules_evaluation *evaluation)
 {
     const struct weir_rules *rules = evaluation->rules;
     const struct weir_standing *map = evaluation->query->map;
-    uint32_t count = (uint32_t)rules->settings.standing.kinds_count;
+    uint32_t count = (uint32_t)rules->settings.standing->kinds_count;
     if (!weir_standing_any(map))
         return;
     for (uint32_t i = 0; i < count; i++)
-        if (rules->settings.standing.kinds[i].address)
+        if (rules->settings.standing->kinds[i].address)
             weir_standing_prefetch_address(map, evaluation->client);
         else if (rules_at_hand(rules, rules->standing.kinds[i].key) && find_id(evaluation, i))
             weir_standing_prefetch(map, evaluation->standing_ids[i]);
@@ -126,7 +126,7 @@ bool rules_standing_find(struct rules_evaluation *evaluation)
     const struct weir_rules_query *query = evaluation->query;
     struct weir_caller_standing *standing = query->standing;
     struct weir_standing_entry found;
-    uint32_t count = (uint32_t)evaluation->rules->settings.standing.kinds_count;
+    uint32_t count = (uint32_t)evaluation->rules->settings.standing->kinds_count;
     bool any = false;
     standing->entry.level = WEIR_STANDING_GOOD;
     standing->refused = standing->missing = standing->unknown = false;
@@ -156,8 +156,8 @@ bool rules_standing_missing(struct rules_evaluation *evaluation)
     struct weir_caller_standing *standing = evaluation->query->standing;
     const struct weir_settings *settings = &evaluation->rules->settings;
     bool closed =
-        settings->standing.failure_given
-            ? settings->standing.closed
+        settings->standing->failure_given
+            ? settings->standing->closed
             : settings->on_store_error_given && settings->on_store_error == WEIR_FAIL_CLOSED;
     standing->unknown = false;
     standing->missing = standing->refused = closed && evaluation->query->refuses;

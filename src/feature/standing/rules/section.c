@@ -53,7 +53,7 @@ static bool make_rule(struct rules_loader *loader, const struct rules_key_part *
 static void load_kind(struct rules_loader *loader, const struct rules_node *node)
 {
     struct weir_rules *rules = loader->rules;
-    struct weir_standing_settings *standing = &rules->settings.standing;
+    struct weir_standing_settings *standing = rules->settings.standing;
     struct weir_standing_kind *kind = &standing->kinds[standing->kinds_count];
     struct rules_key_part part = {0};
     struct weir_bytes name;
@@ -103,7 +103,7 @@ static int cost_of(const struct rules_key_part *part)
 
 static void sort_kinds(struct weir_rules *rules)
 {
-    struct weir_standing_settings *standing = &rules->settings.standing;
+    struct weir_standing_settings *standing = rules->settings.standing;
     struct rules_rule *rule = rules->standing.kinds;
     for (size_t i = 1; i < standing->kinds_count; i++) {
         for (size_t j = i; j > 0 && cost_of(rule[j - 1].key) > cost_of(rule[j].key); j--) {
@@ -138,7 +138,7 @@ static void load_by(struct rules_loader *loader, const struct rules_node *node)
  * a problem. */
 static int find_kind(struct rules_loader *loader, const struct rules_node *node)
 {
-    const struct weir_standing_settings *standing = &loader->rules->settings.standing;
+    const struct weir_standing_settings *standing = loader->rules->settings.standing;
     struct weir_bytes name;
     struct rules_quote quote;
     struct rules_hint hint;
@@ -190,7 +190,7 @@ static int pass_over(void *context, const struct weir_list_item *item, struct we
 static void check_list(struct rules_loader *loader, const struct rules_node *node,
                        const struct weir_standing_list *list)
 {
-    const struct weir_standing_settings *standing = &loader->rules->settings.standing;
+    const struct weir_standing_settings *standing = loader->rules->settings.standing;
     struct weir_reason reason = {{0}};
     int err = weir_list_read(&standing->kinds[list->kind], list->path, pass_over, NULL, &reason);
     if (err == WEIR_ERR_MEMORY)
@@ -219,7 +219,7 @@ static const struct rules_section list_section = RULES_SECTION("a list", list_ke
 
 static void load_list(struct rules_loader *loader, const struct rules_node *node)
 {
-    struct weir_standing_settings *standing = &loader->rules->settings.standing;
+    struct weir_standing_settings *standing = loader->rules->settings.standing;
     struct rules_field fields[RULES_KEYWORDS_MAX];
     struct weir_standing_list list = {.path = NULL};
     struct weir_bytes text;
@@ -439,7 +439,7 @@ const struct rules_section rules_section_standing = RULES_SECTION("`standing`", 
 void rules_load_standing(struct rules_loader *loader, const struct rules_node *node)
 {
     struct weir_rules *rules = loader->rules;
-    struct weir_standing_settings *standing = &rules->settings.standing;
+    struct weir_standing_settings *standing = rules->settings.standing;
     struct rules_field fields[RULES_KEYWORDS_MAX];
     struct weir_bytes text;
     loader->standing = true;

@@ -84,7 +84,7 @@ static const struct weir_standing_settings *settings_of(const struct weir_http_c
 {
     const struct weir_daemon *daemon = call->http->server;
 
-    return &weir_rules_settings(daemon->rules)->standing;
+    return weir_rules_settings(daemon->rules)->standing;
 }
 
 /* --- Answers ---------------------------------------------------------------------------------- */

@@ -25,14 +25,14 @@ static int standing_open(struct weir_daemon *daemon, struct weir_reason *reason)
     const struct weir_settings *settings = weir_rules_settings(daemon->rules);
     uint64_t now_ns = weir_table_time(daemon->table, weir_clock_boot_ns());
     struct weir_standing_lists *lists = NULL;
-    if (settings->standing.kinds_count == 0)
+    if (settings->standing->kinds_count == 0)
         return 0;
     struct weir_standing_service *standing = NULL;
     int err = weir_standing_service_open(&standing, daemon->rules, &daemon->log, daemon->table,
                                          now_ns, reason);
     weir_own_set(daemon, WEIR_OWN_STANDING, standing);
     if (err == 0)
-        err = weir_standing_lists_read(&lists, &settings->standing, reason);
+        err = weir_standing_lists_read(&lists, settings->standing, reason);
     if (err == 0)
         err = standing_protect(daemon, settings);
     if (err == 0)
@@ -59,7 +59,7 @@ static int standing_start(struct weir_daemon *daemon, struct weir_reason *reason
 static int standing_check(struct weir_daemon *daemon, struct weir_rules *rules, void **read,
                           struct weir_reason *reason)
 {
-    const struct weir_standing_settings *settings = &weir_rules_settings(rules)->standing;
+    const struct weir_standing_settings *settings = weir_rules_settings(rules)->standing;
     struct weir_standing_lists *lists = NULL;
     int err = settings->kinds_count > 0 ? weir_standing_lists_read(&lists, settings, reason) : 0;
     *read = lists;
@@ -79,8 +79,7 @@ static void standing_apply(struct weir_daemon *daemon, struct weir_rules *rules,
 {
     const struct weir_settings *settings = weir_rules_settings(rules);
     weir_restart_note(
-        daemon,
-        standing_differs(&weir_rules_settings(daemon->rules)->standing, &settings->standing),
+        daemon, standing_differs(weir_rules_settings(daemon->rules)->standing, settings->standing),
         "standing");
     if (weir_daemon_standing(daemon) && read) {
         weir_standing_service_set_lists(weir_daemon_standing(daemon), rules, read,

@@ -58,7 +58,7 @@ static struct weir_standing_service *service_of(struct weir_http_call *call)
 
 static const struct weir_standing_settings *settings_of(const struct weir_rules *rules)
 {
-    return &weir_rules_settings(rules)->standing;
+    return weir_rules_settings(rules)->standing;
 }
 
 /* Whether a list is asked for. */

@@ -232,7 +232,7 @@ int weir_standing_service_open(struct weir_standing_service **out, struct weir_r
         service->log = log;
         service->table = table;
         service->rules = weir_rules_ref_settings(rules);
-        service->settings = &weir_rules_settings(rules)->standing;
+        service->settings = weir_rules_settings(rules)->standing;
         err = weir_bans_open(&service->bans);
     }
     if (err == 0)
@@ -332,7 +332,7 @@ void weir_standing_service_set_lists(struct weir_standing_service *service,
                                      uint64_t now_ns, uint64_t wall_ns)
 {
     struct weir_standing_lost lost = weir_standing_lists_set(lists, service->map, now_ns);
-    size_t count = weir_rules_settings(rules)->standing.lists_count;
+    size_t count = weir_rules_settings(rules)->standing->lists_count;
 
     weir_standing_service_forget_lists(service);
     service->listed.rules = weir_rules_ref(rules);

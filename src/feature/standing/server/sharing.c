@@ -105,7 +105,7 @@ static int join(struct weir_standing_sharing *sharing, uv_loop_t *loop, struct w
         .loop = loop,
         .url = &sharing->url,
         .prefix = settings->store.prefix,
-        .entries_max = settings->standing.entries_max,
+        .entries_max = settings->standing->entries_max,
         .events = {on_secret, on_begin_all, on_entry, on_end_all, on_change, on_reached, sharing},
         .follow = &sharing->follow,
     };

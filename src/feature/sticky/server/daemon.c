@@ -7,6 +7,7 @@
 
 #include "core/text/reason.h"
 #include "feature/sticky/server/metrics.h"
+#include "feature/sticky/server/sticky_peers.h"
 #include "server/daemon/daemon.h"
 #include "server/daemon/redis_access.h"
 

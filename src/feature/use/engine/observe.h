@@ -41,11 +41,6 @@ struct weir_observed {
     bool sampled;
 };
 
-/* Called from weir_engine_run or the store's callback; what it is given is valid during the call.
- * It may not call the engine, except the functions below and weir_engine_answer. Returns how many
- * requests pass until the next sample, 1 or more; ignored where this was none. */
-typedef uint32_t (*weir_engine_observe)(void *context, const struct weir_observed *observed);
-
 /* Makes the list of the values of the key of check `i`. */
 void weir_observed_key(const struct weir_observed *observed, uint16_t i,
                        struct weir_shown_list *list);

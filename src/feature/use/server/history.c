@@ -11,6 +11,7 @@
 #include "rules/follow.h"
 #include "server/daemon/daemon.h"
 #include "server/stores/daemon.h"
+#include "server/stores/shared_store.h"
 #include "store/redis/redis.h"
 
 #define S UINT64_C(1000000000)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feature/use/engine/top_denied.h"
 #include "feature/use/server/daemon.h"
 #include "feature/use/server/edge_sums.h"
 #include "rules/counter.h"

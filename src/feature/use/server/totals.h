@@ -17,6 +17,7 @@
 #ifndef WEIR_FEATURE_USE_SERVER_TOTALS_H
 #define WEIR_FEATURE_USE_SERVER_TOTALS_H
 
+#include "engine/counters.h"
 #include "engine/engine.h"
 #include "feature/use/heavy.h"
 #include "feature/use/server/denial.h"

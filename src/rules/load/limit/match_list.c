@@ -34,7 +34,7 @@ bool rules_name_list(struct rules_loader *loader, const struct rules_node *file,
                      const struct rules_node *name)
 {
     struct weir_rules *rules = loader->rules;
-    size_t count = rules->settings.standing.lists_count;
+    size_t count = rules->settings.standing->lists_count;
     struct weir_bytes text;
     if (name) {
         if (!rules_check_name(loader, name, "name", &text))
@@ -59,7 +59,7 @@ bool rules_name_list(struct rules_loader *loader, const struct rules_node *file,
 static int find_list(struct rules_loader *loader, const struct rules_node *node)
 {
     const struct weir_rules *rules = loader->rules;
-    uint32_t count = (uint32_t)rules->settings.standing.lists_count;
+    uint32_t count = (uint32_t)rules->settings.standing->lists_count;
     const char *const *names = rules->standing.list_names;
     struct weir_bytes name;
     struct rules_quote quote;
@@ -151,7 +151,7 @@ static void keep_atoms(struct rules_loader *loader, struct collect *collect,
 static bool add_list(struct rules_loader *loader, const struct rules_node *node, bool first,
                      struct rules_part *part, struct collect *collect)
 {
-    const struct weir_standing_settings *standing = &loader->rules->settings.standing;
+    const struct weir_standing_settings *standing = loader->rules->settings.standing;
     struct weir_reason reason = {{0}};
     int number = find_list(loader, node);
     if (number < 0)
@@ -192,7 +192,7 @@ bool rules_load_match_list(struct rules_loader *loader, const struct rules_node 
 {
     struct rules_field negation = {"not", NULL, NULL};
     struct collect collect = {.loader = loader};
-    if (!loader->standing || loader->rules->settings.standing.lists_count == 0) {
+    if (!loader->standing || loader->rules->settings.standing->lists_count == 0) {
         rules_problem(loader, node,
                       "`list` names one of the `lists` of `standing:`, which has none");
         return false;

@@ -20,6 +20,7 @@
 #include "server/daemon/state/state.h"
 #include "server/daemon/watch.h"
 #include "server/daemon/work.h"
+#include "store/store.h"
 
 /* What runs without a rules file. */
 static const char no_rules[] = "version: 1\nlimits: []\n";

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "feature/envoy/cli/environment.h"
+#include "feature/envoy/rules/options.h"
 #include "rules/rules.h"
 #include "server/daemon/log.h"
 #include "test.h"
@@ -78,13 +79,13 @@ TEST("without variables all is as in the original")
     assert_true(settings->grpc.max_connection_age_ns == UINT64_C(86400000000000));
     assert_true(settings->grpc.max_connection_age_grace_ns == UINT64_C(3600000000000));
     assert_null(settings->store.redis.url);
-    assert_string_equal(settings->envoy.folder, "/srv/runtime_data/current/config");
-    assert_string_equal(settings->envoy.options.name_prefix, "config.");
-    assert_false(settings->envoy.options.ignore_dot_files);
-    assert_string_equal(settings->envoy.statsd_host, "localhost");
-    assert_string_equal(settings->envoy.statsd_port, "8125");
-    assert_true(settings->envoy.statsd_tcp && !settings->envoy.statsd_tags);
-    assert_null(settings->envoy.prometheus);
+    assert_string_equal(settings->envoy->folder, "/srv/runtime_data/current/config");
+    assert_string_equal(settings->envoy->options.name_prefix, "config.");
+    assert_false(settings->envoy->options.ignore_dot_files);
+    assert_string_equal(settings->envoy->statsd_host, "localhost");
+    assert_string_equal(settings->envoy->statsd_port, "8125");
+    assert_true(settings->envoy->statsd_tcp && !settings->envoy->statsd_tags);
+    assert_null(settings->envoy->prometheus);
     assert_string_equal(result.notes, "");
     assert_false(result.envoy.json_log);
     result_free(&result);
@@ -151,7 +152,7 @@ TEST("every kind of redis")
     assert_string_equal(store->redis.key_file, "/key");
     assert_string_equal(store->prefix, "p:");
     assert_int_equal(store->nodes, 3);
-    assert_false(result.settings->envoy.options.redis_compat);
+    assert_false(result.settings->envoy->options.redis_compat);
     result_free(&result);
 }
 
@@ -189,8 +190,8 @@ TEST("counters may be those of the original")
 {
     struct result result = READ("REDIS_URL=h:6379", "REDIS_SOCKET_TYPE=tcp",
                                 "CACHE_KEY_PREFIX=p:", "WEIR_REDIS_COMPAT=true");
-    assert_true(result.settings->envoy.options.redis_compat);
-    assert_string_equal(result.settings->envoy.options.redis_prefix, "p:");
+    assert_true(result.settings->envoy->options.redis_compat);
+    assert_string_equal(result.settings->envoy->options.redis_prefix, "p:");
     result_free(&result);
 }
 
@@ -206,7 +207,7 @@ TEST("what the service does")
              "NEAR_LIMIT_RATIO=0.5", "LIMIT_RESPONSE_HEADERS_ENABLED=true", "LIMIT_LIMIT_HEADER=A",
              "LIMIT_REMAINING_HEADER=B", "LIMIT_RESET_HEADER=C",
              "FORCE_START_WITHOUT_INITIAL_CONFIG=true", "CONFIG_TYPE=FILE", "BACKEND_TYPE=redis");
-    const struct weir_envoy_settings *envoy = &result.settings->envoy;
+    const struct weir_envoy_settings *envoy = result.settings->envoy;
     const struct weir_envoy_options *options = &envoy->options;
     assert_string_equal(envoy->folder, "/data/ratelimit/a/b");
     assert_string_equal(options->name_prefix, "a.b.");
@@ -231,11 +232,11 @@ TEST("what the service does")
                   {"NEAR_LIMIT_RATIO=0.999999", 0.999999F}};
     for (size_t i = 0; i < sizeof ratios / sizeof *ratios; i++) {
         result = READ(ratios[i].text);
-        assert_true(result.settings->envoy.options.near_limit_ratio == ratios[i].ratio);
+        assert_true(result.settings->envoy->options.near_limit_ratio == ratios[i].ratio);
         result_free(&result);
     }
     result = READ("RUNTIME_WATCH_ROOT=false");
-    assert_null(result.settings->envoy.options.name_prefix);
+    assert_null(result.settings->envoy->options.name_prefix);
     result_free(&result);
 }
 
@@ -243,7 +244,7 @@ TEST("where counters go")
 {
     struct result result = READ("USE_DOG_STATSD=true", "STATSD_HOST=h", "STATSD_PORT=1",
                                 "STATS_FLUSH_INTERVAL=1500ms", "EXTRA_TAGS=foo:bar,a:b");
-    const struct weir_envoy_settings *envoy = &result.settings->envoy;
+    const struct weir_envoy_settings *envoy = result.settings->envoy;
     assert_true(envoy->statsd_tags && !envoy->statsd_tcp);
     assert_string_equal(envoy->statsd_host, "h");
     assert_true(envoy->flush_ns == UINT64_C(1500000000));
@@ -252,16 +253,16 @@ TEST("where counters go")
     assert_string_equal(envoy->tags[1].value, "b");
     result_free(&result);
     result = READ("USE_PROMETHEUS=true", "PROMETHEUS_ADDR=:9102", "PROMETHEUS_PATH=/m");
-    assert_string_equal(result.settings->envoy.prometheus, "0.0.0.0:9102");
-    assert_string_equal(result.settings->envoy.prometheus_path, "/m");
-    assert_null(result.settings->envoy.statsd_host);
+    assert_string_equal(result.settings->envoy->prometheus, "0.0.0.0:9102");
+    assert_string_equal(result.settings->envoy->prometheus_path, "/m");
+    assert_null(result.settings->envoy->statsd_host);
     assert_string_equal(result.notes, "");
     result_free(&result);
     result = READ("USE_PROMETHEUS=true", "EXTRA_TAGS=a:b");
     assert_non_null(strstr(result.notes, "weir: EXTRA_TAGS has no effect: "));
     result_free(&result);
     result = READ("DISABLE_STATS=true");
-    assert_null(result.settings->envoy.statsd_host);
+    assert_null(result.settings->envoy->statsd_host);
     result_free(&result);
 }
 
@@ -350,8 +351,8 @@ TEST("a control plane as Envoy Gateway names it")
         "WEIR_XDS_CACHE=/var/xds", "FORCE_START_WITHOUT_INITIAL_CONFIG=true",
         "REDIS_SOCKET_TYPE=tcp", "REDIS_URL=localhost:6379", "WEIR_REDIS=ignore",
         "LOG_LEVEL=error");
-    const struct weir_xds_settings *xds = &result.settings->envoy.xds;
-    assert_null(result.settings->envoy.folder);
+    const struct weir_xds_settings *xds = &result.settings->envoy->xds;
+    assert_null(result.settings->envoy->folder);
     assert_string_equal(xds->server, "envoy-gateway:18001");
     assert_string_equal(xds->node, "envoy-ratelimit");
     assert_int_equal(xds->metadata_count, 2);
@@ -370,7 +371,7 @@ TEST("a control plane as Envoy Gateway names it")
     assert_int_equal(xds->jitter, 25);
     assert_true(xds->max_message == 5000);
     assert_string_equal(xds->cache, "/var/xds");
-    assert_false(result.settings->envoy.need_config);
+    assert_false(result.settings->envoy->need_config);
     assert_null(result.settings->store.redis.url);
     assert_int_equal(result.envoy.log_level, WEIR_LOG_ERROR);
     assert_string_equal(
@@ -378,13 +379,13 @@ TEST("a control plane as Envoy Gateway names it")
         "weir: REDIS_* have no effect: WEIR_REDIS is ignore, states are in this process\n");
     result_free(&result);
     result = READ("CONFIG_TYPE=GRPC_XDS_SOTW", "XDS_CLIENT_BACKOFF_JITTER=false");
-    xds = &result.settings->envoy.xds;
+    xds = &result.settings->envoy->xds;
     assert_string_equal(xds->server, "localhost:18000");
     assert_string_equal(xds->node, "default");
     assert_true(!xds->tls && xds->metadata_count == 0 && xds->headers_count == 0);
     assert_true(xds->retry_ns == 3000000000 && xds->backoff_ns == UINT64_C(10000000000));
     assert_int_equal(xds->jitter, 0);
-    assert_true(result.settings->envoy.need_config);
+    assert_true(result.settings->envoy->need_config);
     result_free(&result);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "engine/counters.h"
 #include "feature/region/engine/lend.h"
 #include "feature/region/rules/home.h"
 #include "feature/reserve/engine/reservation.h"

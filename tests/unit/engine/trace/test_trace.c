@@ -3,6 +3,7 @@
  * over a store that is late, what a deadline and a failure do. */
 #include <string.h>
 
+#include "engine/open.h"
 #include "rig.h"
 #include "table_rig.h"
 #include "test.h"

@@ -6,6 +6,7 @@
 #include "core/bytes.h"
 #include "fake_directory.h"
 #include "feature/standing/rules/match.h"
+#include "feature/standing/settings.h"
 #include "keys_test.h"
 #include "rules/match/key_values.h"
 #include "standing_map.h"
@@ -64,7 +65,7 @@ static void assert_found(uint8_t level, const char *by)
     if (level == WEIR_STANDING_GOOD)
         return;
     const struct weir_standing_kind *kind =
-        &weir_rules_settings(asked->rules)->standing.kinds[found.kind];
+        &weir_rules_settings(asked->rules)->standing->kinds[found.kind];
     assert_memory_equal(kind->name.data, by, kind->name.size);
     assert_int_equal(by[kind->name.size], '=');
     if (!found.refused) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "server/daemon/clock.h"
+#include "server/net/guesses.h"
 #include "test.h"
 #include "worker_rig.h"
 

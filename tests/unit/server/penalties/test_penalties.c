@@ -227,7 +227,7 @@ static enum weir_strike_answer strike(const char *penalty, const char *user, uin
     const struct weir_penalty *of = weir_rules_penalty(world.rules, (uint32_t)number);
     struct weir_strike strike = {.value = {user, strlen(user)}, .penalty = (uint8_t)number};
     const struct weir_standing_kind *kind =
-        &weir_rules_settings(world.rules)->standing.kinds[of->kind];
+        &weir_rules_settings(world.rules)->standing->kinds[of->kind];
 
     assert_true(number >= 0);
     weir_standing_id(world.standing->map, kind->name, strike.value, strike.id);
@@ -515,7 +515,7 @@ static enum weir_strike_answer strike_network(uint32_t penalty, uint32_t number)
     return weir_penalties_struck(
         world.penalties,
         &(struct weir_struck){.penalty = of,
-                              .kind = &weir_rules_settings(world.rules)->standing.kinds[of->kind],
+                              .kind = &weir_rules_settings(world.rules)->standing->kinds[of->kind],
                               .strike = &strike,
                               .now_ns = START,
                               .moves = true});
@@ -675,7 +675,7 @@ TEST("a penalty does not lift the ban of an operator below weir")
     struct weir_ban ban;
 
     open_world(RULES(BRUTE));
-    settings = &weir_rules_settings(world.rules)->standing;
+    settings = weir_rules_settings(world.rules)->standing;
     assert_int_equal(weir_bans_protect(world.standing->bans, NULL, 0), 0);
     assert_int_equal(
         weir_standing_value_read(world.standing, settings, (struct weir_bytes){"client.ip", 9},

@@ -62,7 +62,7 @@ static uint64_t print_of(uint32_t number)
     const struct weir_penalty *penalty = weir_rules_penalty(world.rules, number);
 
     return weir_penalty_print(penalty,
-                              &weir_rules_settings(world.rules)->standing.kinds[penalty->kind],
+                              &weir_rules_settings(world.rules)->standing->kinds[penalty->kind],
                               weir_rules_penalty_limit(world.rules, number));
 }
 

@@ -13,6 +13,7 @@
 
 #include "core/bytes.h"
 #include "engine/engine.h"
+#include "engine/open.h"
 #include "feature/use/server/observer.h"
 #include "rules/counter.h"
 #include "store/store.h"

@@ -4,6 +4,7 @@
  * (the linker wraps the function). */
 #include <stdlib.h>
 
+#include "engine/open.h"
 #include "fake_store.h"
 #include "feature/use/server/history.h"
 #include "rules/follow.h"

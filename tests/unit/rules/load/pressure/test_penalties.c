@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `penalties`: what they become, and what is wrong with them. */
 #include "feature/penalties/rules/penalty.h"
+#include "feature/standing/settings.h"
 #include "rules_test.h"
 #include "test.h"
 
@@ -47,7 +48,7 @@ TEST("everything is read")
     assert_int_equal(weir_rules_penalty_find(rules, (struct weir_bytes){"brute-force", 11}), 0);
     const struct weir_penalty *penalty = weir_rules_penalty(rules, 0);
     assert_bytes(penalty->name, "brute-force");
-    assert_bytes(weir_rules_settings(rules)->standing.kinds[penalty->kind].name, "client.ip");
+    assert_bytes(weir_rules_settings(rules)->standing->kinds[penalty->kind].name, "client.ip");
     assert_true(penalty->while_suspended);
     assert_int_equal(penalty->ladder.forgive_ns, 48 * HOUR_NS);
     assert_int_equal(penalty->ladder.count, 3);

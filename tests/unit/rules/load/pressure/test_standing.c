@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "feature/standing/rules/match.h"
+#include "feature/standing/settings.h"
 #include "rules/source.h"
 #include "rules_test.h"
 #include "temporary.h"
@@ -18,7 +19,7 @@ static void assert_bytes(struct weir_bytes bytes, const char *text)
 TEST("there is none unless the file says so")
 {
     struct weir_rules *rules = test_load("limits: []\n");
-    assert_int_equal(weir_rules_settings(rules)->standing.kinds_count, 0);
+    assert_int_equal(weir_rules_settings(rules)->standing->kinds_count, 0);
     assert_false(weir_rules_timed(rules));
     weir_rules_unref(rules);
 }
@@ -56,7 +57,7 @@ TEST("everything is read")
                   "  answer: {suspended: {status: 451}, revoked: {body: '{}', content_type: "
                   "application/json}}\n"
                   "limits: []\n"));
-    const struct weir_standing_settings *standing = &weir_rules_settings(rules)->standing;
+    const struct weir_standing_settings *standing = weir_rules_settings(rules)->standing;
     assert_string_equal(standing->file, "standing.db");
     assert_string_equal(standing->map, "standing.db.map");
     assert_int_equal(standing->entries_max, 5000);
@@ -103,12 +104,12 @@ TEST("the map may be in another folder")
 {
     struct weir_rules *rules = test_load("standing: {by: user, file: /var/lib/weir/standing, map: "
                                          "/run/weir-state/map}\nlimits: []\n");
-    const struct weir_standing_settings *standing = &weir_rules_settings(rules)->standing;
+    const struct weir_standing_settings *standing = weir_rules_settings(rules)->standing;
     assert_string_equal(standing->file, "/var/lib/weir/standing");
     assert_string_equal(standing->map, "/run/weir-state/map");
     weir_rules_unref(rules);
     rules = test_load("standing: {by: user}\nlimits: []\n");
-    assert_null(weir_rules_settings(rules)->standing.map);
+    assert_null(weir_rules_settings(rules)->standing->map);
     weir_rules_unref(rules);
 }
 

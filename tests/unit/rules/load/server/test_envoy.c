@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `envoy:` of the rules file. */
+#include "feature/envoy/rules/options.h"
 #include "rules_test.h"
 #include "test.h"
 
 TEST("what is absent has the originals default")
 {
     struct weir_rules *rules = test_load("limits: []\n");
-    assert_null(weir_rules_settings(rules)->envoy.folder);
+    assert_null(weir_rules_settings(rules)->envoy->folder);
     weir_rules_unref(rules);
     rules = test_load("limits: []\nenvoy: { config: /etc/ratelimit }\n");
-    const struct weir_envoy_settings *envoy = &weir_rules_settings(rules)->envoy;
+    const struct weir_envoy_settings *envoy = weir_rules_settings(rules)->envoy;
     assert_string_equal(envoy->folder, "/etc/ratelimit");
     assert_false(envoy->options.merge_domains || envoy->options.shadow_mode ||
                  envoy->options.quota_mode || envoy->options.headers || envoy->need_domains);
@@ -42,7 +43,7 @@ TEST("every key is read")
                   "  statsd: { address: 'udp://[::1]:8125', interval: 2s, format: dogstatsd,"
                   " tags: { foo: bar, a: b } }\n"
                   "  prometheus: { address: '127.0.0.1:9102', path: /m }\n");
-    const struct weir_envoy_settings *envoy = &weir_rules_settings(rules)->envoy;
+    const struct weir_envoy_settings *envoy = weir_rules_settings(rules)->envoy;
     const struct weir_envoy_options *options = &envoy->options;
     assert_string_equal(envoy->folder, "conf");
     assert_true(options->merge_domains && options->shadow_mode && options->quota_mode &&
@@ -73,7 +74,7 @@ TEST("counters may be the originals")
     struct weir_rules *rules = test_load("limits: []\nstore: { redis: 'redis://h' }\n"
                                          "envoy: { config: a, redis_compat: true,"
                                          " redis_prefix: 'p:' }\n");
-    const struct weir_envoy_options *options = &weir_rules_settings(rules)->envoy.options;
+    const struct weir_envoy_options *options = &weir_rules_settings(rules)->envoy->options;
     assert_true(options->redis_compat && options->shared);
     assert_string_equal(options->redis_prefix, "p:");
     weir_rules_unref(rules);
@@ -113,7 +114,7 @@ TEST("names and values of pairs are read, and what is wrong with them is reporte
 {
     struct weir_rules *rules =
         test_load(PAIRS("metadata: { zone: b }, headers: { x-empty: '', x-token: 't u' }"));
-    const struct weir_xds_settings *xds = &weir_rules_settings(rules)->envoy.xds;
+    const struct weir_xds_settings *xds = &weir_rules_settings(rules)->envoy->xds;
     assert_int_equal(xds->metadata_count, 1);
     assert_int_equal(xds->headers_count, 2);
     assert_string_equal(xds->headers[0].name, "x-empty");
