@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page: its state, what changes it, and what it shows. Everything shown follows from the state
 // and the requests, so that a link can hold the page, and a step back is the same page earlier.
+import { ADAPT_BOUNDS, ADAPT_SETS, CAPACITY_BOUNDS, adapt_text, adapt_yaml, draw_adapt, first_adapt, open_adapt, run_adapt } from "./adapt.js";
 import { ALGORITHMS, NAMES, attack, bound_window, settings_of, window_text, yaml_name, yaml_of } from "./algorithms.js";
 import { QUESTIONS, choose, is_asked } from "./chooser.js";
 import { Lanes, NEVER, open_core } from "./lanes.js";
@@ -28,10 +29,10 @@ const first_state = () => ({
   view: "play", name: "token_bucket", compared: ["sliding_log", "fixed_window", "two_counters", "segments", "strict", "token_bucket"],
   p: { n: 5n, w: 60n * S, b: 5n, s: 6n, r: 2n, l: 15n * S, c: 1n },
   pattern: "own", speed: 2, origin: 0n, now: 0n, count: 0, playing: false,
-  answers: QUESTIONS.map(() => 0),
+  answers: QUESTIONS.map(() => 0), adapt: first_adapt(),
 });
 const state = first_state();
-let lanes, log_clients = null, frame_at = null, wanted = false, link_timer = null, pens = new Map();
+let lanes, adapt_core, log_clients = null, frame_at = null, wanted = false, link_timer = null, pens = new Map();
 
 // --- Small helpers ------------------------------------------------------------------------------
 
@@ -283,8 +284,24 @@ function show_time() {
   set_text("clock", `${time_text(state.now - state.origin)} of ${time_text(span)}`);
 }
 
+function show_adapt() {
+  const { capacity, sets } = state.adapt, runs = sets.map((set) => run_adapt(adapt_core, set, capacity));
+  const pen = pen_of(find("adapt-picture"));
+  draw_adapt(pen, pen.begin(), capacity, runs);
+  find("adapt-picture").setAttribute("aria-label", adapt_text(capacity, runs));
+  find("adapt-found").replaceChildren(...runs.map(({ numbers, passed, failed, mean }, i) => {
+    const row = element("tr"), cells = [mean.toFixed(1), Math.min(...numbers.slice(numbers.length / 2)), grouped(passed), `${grouped(failed)} (${(failed * 100 / (passed + failed)).toFixed(1)} %)`];
+    row.append(element("th", ADAPT_SETS[i][0], { scope: "row" }), ...cells.map((cell) => element("td", `${cell}`)));
+    return row;
+  }));
+}
+
 function show() {
   if (state.view === "choose") return;
+  if (state.view === "adapt") {
+    show_adapt();
+    return;
+  }
   if (state.view === "compare") show_compare();
   else show_stage();
   show_time();
@@ -371,6 +388,47 @@ function fill_controls() {
   fill_compare();
   fill_rules();
   fill_answer();
+  fill_adapt();
+}
+
+const ADAPT_FIELDS = { initial: "begins at", increase: "grows by", decrease: "a failure leaves, %" };
+
+function build_adapt() {
+  find("adapt-capacity").addEventListener("change", (event) => set_adapt(state.adapt, "capacity", event.target.value, CAPACITY_BOUNDS));
+  find("adapt-sets").append(...ADAPT_SETS.map(([title], i) => {
+    const row = element("fieldset", undefined, { className: "row" });
+    const fields = Object.entries(ADAPT_FIELDS).map(([name, words]) => {
+      const [min, max] = ADAPT_BOUNDS[name], label = element("label", `${words} `);
+      const input = element("input", undefined, { type: "number", id: `adapt-${name}-${i}`, min: `${min}`, max: `${max}`, step: "1", inputMode: "numeric" });
+      input.addEventListener("change", () => set_adapt(state.adapt.sets[i], name, input.value, ADAPT_BOUNDS[name]));
+      label.append(input);
+      return label;
+    });
+    const per = element("label", "for each "), select = element("select", undefined, { id: `adapt-per_success-${i}` });
+    select.append(element("option", "round trip", { value: "0" }), element("option", "success", { value: "1" }));
+    select.addEventListener("change", () => set_adapt(state.adapt.sets[i], "per_success", select.value, ADAPT_BOUNDS.per_success));
+    per.append(select);
+    fields.splice(2, 0, per);
+    row.append(element("legend", title), ...fields);
+    return row;
+  }));
+  find("adapt-legend").append(...[...ADAPT_SETS.map(([title, , colour]) => [title, colour]), ["what the backend takes", "bad"]].map(([title, colour]) => {
+    const part = element("span"), mark = element("i", undefined, { className: `key-${colour}-line` });
+    part.append(mark, title);
+    return part;
+  }));
+}
+
+function set_adapt(of, name, text, [low, high]) {
+  if (/^\d{1,9}$/.test(text)) of[name] = Math.min(Math.max(Number(text), low), high);
+  fill_adapt();
+  changed();
+}
+
+function fill_adapt() {
+  find("adapt-capacity").value = `${state.adapt.capacity}`;
+  state.adapt.sets.forEach((set, i) => { for (const name of Object.keys(ADAPT_BOUNDS)) find(`adapt-${name}-${i}`).value = `${set[name]}`; });
+  set_text("adapt-yaml", adapt_yaml(state.adapt));
 }
 
 // The limit of the view, or the limits that it compares.
@@ -558,7 +616,7 @@ function listen() {
     find("goal-why").open = true;
   });
   find("copy-link").addEventListener("click", (event) => { save_link(); copy(location.href, event.target); });
-  for (const [button, place] of [["copy-yaml", "answer-yaml"], ["copy-rules", "rules-yaml"]])
+  for (const [button, place] of [["copy-yaml", "answer-yaml"], ["copy-rules", "rules-yaml"], ["copy-adapt", "adapt-yaml"]])
     find(button).addEventListener("click", (event) => copy(find(place).textContent, event.target, find(place)));
   find("try").addEventListener("click", () => {
     state.name = choose(state.answers).name;
@@ -581,7 +639,7 @@ function listen() {
 }
 
 function listen_keys(hold) {
-  const is_ours = (event) => state.view !== "choose" && !event.ctrlKey && !event.metaKey && !event.altKey
+  const is_ours = (event) => !["choose", "adapt"].includes(state.view) && !event.ctrlKey && !event.metaKey && !event.altKey
     && !event.target.closest("input:not([type=radio]), select, textarea, summary, a");
   document.addEventListener("keydown", (event) => {
     if (!is_ours(event)) return;
@@ -620,12 +678,14 @@ function open_link(hash) {
 async function start() {
   try {
     lanes = new Lanes(await open_core());
+    adapt_core = await open_adapt();
   } catch (error) {
     find("problem").hidden = false;
-    set_text("problem", `This browser cannot run the playground, which needs WebAssembly with 64-bit integers: ${error.message}`);
+    set_text("problem", `This browser cannot run the playground, which needs WebAssembly with 64-bit integers and DecompressionStream: ${error.message}`);
     return;
   }
   build_controls();
+  build_adapt();
   listen();
   find("dashboard").hidden = location.pathname !== "/playground/"; // elsewhere there is none
   open_link(location.hash);

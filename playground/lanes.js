@@ -14,16 +14,19 @@ const OUTCOME_WORDS = 3;
 const SETTINGS = ["algorithm", "rate", "window", "burst", "segments", "strict", "rollover",
   "calendar"];
 
-export function module_bytes(module) {
-  const text = atob(module), bytes = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-  return bytes;
+export async function gunzip(bytes) {
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-export async function open_core() {
-  const { instance } = await WebAssembly.instantiate(module_bytes(base64), {});
+// A module of the build: gzipped, in base64.
+export async function open_module(base64) {
+  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const { instance } = await WebAssembly.instantiate(await gunzip(bytes), {});
   return instance.exports;
 }
+
+export const open_core = () => open_module(base64);
 
 // Requests in the order of their times, and lanes that have decided all of them.
 export class Lanes {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole state of the page as the part of its address behind #. What cannot be read is left at
 // its default, so that an old link still opens.
+import { read_adapt, write_adapt } from "./adapt.js";
 import { NAMES } from "./algorithms.js";
 import { QUESTIONS } from "./chooser.js";
 import { PATTERNS, pack, unpack } from "./requests.js";
 
-export const VIEWS = ["play", "compare", "break", "choose"];
+export const VIEWS = ["play", "compare", "break", "choose", "adapt"];
 const LATEST = 1n << 62n;
 const NUMBERS = { n: [1n, 1000n], w: [1_000_000_000n, 86_400_000_000_000n], b: [1n, 1000n], s: [1n, 60n],
   r: [0n, 1000n], l: [1_000_000n, 86_400_000_000_000n] };
@@ -16,6 +17,7 @@ export function write_link(state, list) {
   parts.push(["c", state.compared.map((name) => NAMES.indexOf(name)).join(".")], ["x", state.speed],
     ["p", state.pattern], ["t", (state.now - state.origin).toString(36)], ["k", state.count],
     ["z", state.answers.join("")]);
+  if (state.view === "adapt") parts.push(["d", write_adapt(state.adapt)]);
   if (!(state.pattern in PATTERNS) && list.length > 0) parts.push(["q", pack(list)]);
   return `#${parts.map(([name, value]) => `${name}=${value}`).join("&")}`;
 }
@@ -48,5 +50,6 @@ export function read_link(hash, state, speeds) {
   const answers = [...(parts.get("z") ?? "")].map(Number);
   if (answers.length === QUESTIONS.length && answers.every((answer, i) => answer < QUESTIONS[i].answers.length))
     state.answers = answers;
+  state.adapt = read_adapt(parts.get("d"));
   return parts.has("q") ? unpack(parts.get("q")) : null;
 }

@@ -2,7 +2,7 @@
 // Access logs as `weir replay` reads them: its table of formats as WebAssembly (reader.c), and what a
 // file needs beyond its lines. Times are BigInts of nanoseconds.
 import base64 from "./reader_core.js";
-import { module_bytes } from "./lanes.js";
+import { gunzip, open_module } from "./lanes.js";
 import { MOST, SECOND } from "./requests.js";
 
 const SAMPLE = 32; // lines that fit some format tell which (src/cli/replay/trace/detect.h)
@@ -64,15 +64,9 @@ class Reader {
   }
 }
 
-async function gunzip(bytes) {
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
-}
-
 let opened = null;
 async function open_reader() {
-  opened ??= gunzip(module_bytes(base64)).then((bytes) => WebAssembly.instantiate(bytes, {}))
-    .then(({ instance }) => new Reader(instance.exports));
+  opened ??= open_module(base64).then((core) => new Reader(core));
   return opened;
 }
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the files of pages that a build needs.
 
-embed_pages.py module WASM OUTPUT                a JavaScript module whose default export is the
-                                                 WebAssembly module in base64: the page fetches nothing
-embed_pages.py packed WASM OUTPUT                the same, gzipped: where a page does not need it at once
+embed_pages.py module WASM OUTPUT                a JavaScript module whose default export is the WebAssembly
+                                                 module, gzipped, in base64: the page fetches nothing
 embed_pages.py script FILE OUTPUT                a script without the lines that only comment, which browsers
                                                  would fetch for nothing; the first line stays. It fails
                                                  where such a line may be in a template literal
@@ -22,9 +21,9 @@ TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
 LINE = 24
 
 
-def write_module(wasm, output, pack=bytes):
+def write_module(wasm, output):
     with open(wasm, "rb") as source:
-        text = base64.b64encode(pack(source.read())).decode("ascii")
+        text = base64.b64encode(gzip.compress(source.read(), 9, mtime=0)).decode("ascii")
     with open(output, "w", encoding="ascii") as out:
         out.write("// SPDX-License-Identifier: Apache-2.0\n"
                   f"// {os.path.basename(wasm)}: C of src and playground for wasm32, made by the build.\n"
@@ -76,8 +75,6 @@ def write_server(header, output, files):
 if __name__ == "__main__":
     if sys.argv[1] == "module":
         write_module(sys.argv[2], sys.argv[3])
-    elif sys.argv[1] == "packed":
-        write_module(sys.argv[2], sys.argv[3], lambda data: gzip.compress(data, 9, mtime=0))
     elif sys.argv[1] == "script":
         write_script(sys.argv[2], sys.argv[3])
     else:

@@ -111,7 +111,7 @@ def test_the_dashboard(weir, browser, axe):
 
 
 @needs_playground
-@pytest.mark.parametrize("view", ["play", "compare", "break", "choose"])
+@pytest.mark.parametrize("view", ["play", "compare", "break", "choose", "adapt"])
 def test_the_playground(browser, axe, view):
     with StaticFiles() as files:
         page = Page(browser, files.url)

@@ -553,6 +553,43 @@ def test_each_choice_says_its_yaml(page):
         assert (docs / named).is_file()
 
 
+def adapted(page):
+    """Of each controller: mean, lowest of the second half, passed, failed."""
+    page.run("playground.redraw()")
+    rows = page.run("return [...document.querySelectorAll('#adapt-found tr')].map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent))")
+    return [[float(row[0]), int(row[1]), int(row[2].replace(",", "")), int(row[3].split()[0].replace(",", ""))] for row in rows]
+
+
+def test_aimd_of_weir_and_of_guides_before_one_backend(page, tmp_path):
+    page.open("v=adapt", anew=True)
+    page.run(COPIED)
+    page.shot("adapt")
+    # +1 a round trip and 90 % stay near what the backend takes; +1 a success and half swing between half and all of it.
+    (mean, lowest, passed, failed), (swings, half, fewer, more) = adapted(page)
+    assert (lowest, half) == (54, 30) and 54 < mean < 62 and 30 < swings < 50 and fewer < passed and more > failed
+    assert page.find("adapt-picture").get_attribute("aria-label").startswith("The number of two controllers over 30 round trips before a backend that takes 60.")
+    texts = []
+    for capacity in (10, 100):
+        page.choose("adapt-capacity", str(capacity))
+        own, guides = adapted(page)
+        assert own[1] == 0.9 * capacity and guides[1] == capacity / 2
+        page.press("copy-adapt")
+        texts.append(page.run("return window.copied"))
+    for name, value in (("initial", "20"), ("increase", "3"), ("per_success", "1"), ("decrease", "70")):
+        page.choose(f"adapt-{name}-0", value)
+    assert "as-weir: { algorithm: aimd, min: 1, max: 200, initial: 20, increase: 3, increase_per: success, decrease: 70% }" in page.text("adapt-yaml")
+    page.press("copy-adapt")
+    check_rules(tmp_path, texts + [page.run("return window.copied")])
+    before, link = adapted(page), page.link()
+    page.open(link.lstrip("#"), anew=True)
+    assert adapted(page) == before and page.find("adapt-capacity").get_attribute("value") == "100"
+    for bad in ("d=0.999.0.2.100", "d=60.a.-1", "d="):
+        page.open(f"v=adapt&{bad}")
+        assert len(adapted(page)) == 2
+    page.choose("adapt-decrease-1", "1000")
+    assert page.find("adapt-decrease-1").get_attribute("value") == "99"
+
+
 def test_the_keyboard_is_enough(page):
     page.open("v=play&a=fixed_window")
     body = page.browser.find_element("tag name", "body")
@@ -594,7 +631,7 @@ return arguments[0].map(([ink, paper]) => {
 def test_the_page_fits_a_phone_in_light_and_dark(page, dark):
     set_screen(page.browser, 390, 844, dark, reduced_motion=True)
     name = "dark" if dark else "light"
-    for view, state in itertools.product(("play", "compare", "break", "choose"), ("a=gcra&p=storm",)):
+    for view, state in itertools.product(("play", "compare", "break", "choose", "adapt"), ("a=gcra&p=storm",)):
         page.open(f"v={view}&{state}").seek(500)
         width = page.run("return document.documentElement.scrollWidth")
         assert width == 390, view
