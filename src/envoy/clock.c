@@ -163,14 +163,25 @@ void weir_evy_clock_hurry(struct weir_evy_clock *clock, uint64_t period_ns)
 
 /* --- Waits ------------------------------------------------------------------------------------ */
 
+/* Counts a denial; false: enough are held back. */
+static bool has_room(struct weir_evy_clock *clock, struct weir_evy_wait *wait, bool held)
+{
+    if (clock->count >= WEIR_EVY_WAITS_MAX || !wait->scheduler ||
+        (held && clock->held >= WEIR_EVY_HELD_MAX))
+        return false;
+    wait->held = held;
+    clock->held += held;
+    return true;
+}
+
 bool weir_evy_wait_begin(struct weir_evy_clock *clock, struct weir_evy_wait *wait, void *envoy,
-                         uint64_t delay_ns)
+                         uint64_t delay_ns, bool held)
 {
     uint64_t now_ns = weir_evy_now_ns();
     wait->due_ns = delay_ns < UINT64_MAX - now_ns ? now_ns + delay_ns : UINT64_MAX;
     wait->scheduler = ENVOY(http_filter_scheduler_new)(envoy);
     pthread_mutex_lock(&clock->mutex);
-    bool room = clock->count < WEIR_EVY_WAITS_MAX && wait->scheduler;
+    bool room = has_room(clock, wait, held);
     if (room)
         sift_up(clock, ++clock->count, wait);
     if (wait->place == 1)
@@ -188,7 +199,8 @@ void weir_evy_wait_end(struct weir_evy_clock *clock, struct weir_evy_wait *wait)
     pthread_mutex_lock(&clock->mutex);
     if (wait->place > 0)
         take_out(clock, wait);
+    clock->held -= wait->held;
     pthread_mutex_unlock(&clock->mutex);
     ENVOY(http_filter_scheduler_delete)(wait->scheduler);
-    wait->scheduler = NULL;
+    *wait = (struct weir_evy_wait){0};
 }

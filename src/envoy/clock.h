@@ -19,10 +19,15 @@
 /* Streams that wait at the same time, in a process. */
 #define WEIR_EVY_WAITS_MAX 65536
 
+/* Denials among them that are held back (`tarpit`), so that those who meet it leave room for those
+ * who queue. */
+#define WEIR_EVY_HELD_MAX 4096
+
 /* In a stream; zero: it does not wait. */
 struct weir_evy_wait {
     uint64_t due_ns;
     void *scheduler;
+    bool held;    /* a denial */
     size_t place; /* in the heap, from 1 on; 0: not there */
 };
 
@@ -32,8 +37,8 @@ struct weir_evy_clock {
     pthread_cond_t wake;
     bool runs, stops;
     struct weir_evy_wait **heap; /* WEIR_EVY_WAITS_MAX, from 1 on */
-    size_t count;
-    uint64_t period_ns; /* of `tick` */
+    size_t count, held;          /* waits; those of denials that have not ended */
+    uint64_t period_ns;          /* of `tick` */
     void (*tick)(void *context);
     void *context;
 };
@@ -51,9 +56,10 @@ void weir_evy_clock_stop(struct weir_evy_clock *clock);
 /* From now on it ticks at least this often. */
 void weir_evy_clock_hurry(struct weir_evy_clock *clock, uint64_t period_ns);
 
-/* The hook `scheduled` of Envoy's stream is called in `delay_ns`. False: too many wait. */
+/* The hook `scheduled` of Envoy's stream is called in `delay_ns`; `held`: for a denial. False: too
+ * many wait. */
 bool weir_evy_wait_begin(struct weir_evy_clock *clock, struct weir_evy_wait *wait, void *envoy,
-                         uint64_t delay_ns);
+                         uint64_t delay_ns, bool held);
 
 /* Ends it, whether it is over or not. */
 void weir_evy_wait_end(struct weir_evy_clock *clock, struct weir_evy_wait *wait);

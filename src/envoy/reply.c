@@ -31,12 +31,16 @@ static struct weir_evy_text text_of(const char *text)
     return (struct weir_evy_text){text, strlen(text)};
 }
 
+/* "application/grpc", also with "+proto" or a parameter behind it; not grpc-web, which has answers
+ * of its own. */
 static bool is_grpc(void *envoy)
 {
     static const char grpc[] = "application/grpc";
     struct weir_evy_text type = weir_evy_header(envoy, WEIR_EVY_REQUEST, "content-type");
-    return type.data && type.size >= sizeof grpc - 1 &&
-           strncasecmp(type.data, grpc, sizeof grpc - 1) == 0;
+    if (!type.data || type.size < sizeof grpc - 1 ||
+        strncasecmp(type.data, grpc, sizeof grpc - 1) != 0)
+        return false;
+    return type.size == sizeof grpc - 1 || strchr("+; ", type.data[sizeof grpc - 1]);
 }
 
 static enum grpc_status grpc_status_of(const struct weir_evy_reply *reply)

@@ -247,7 +247,8 @@ static int open_weir(struct weir_evy_shared *shared, const struct weir_evy_setti
         .state_file = settings->state,
         .state_patience_ns = PATIENCE_NS,
         .state_open_patience_ns = START_PATIENCE_NS,
-        .threads = workers + 1 < THREADS_MAX ? workers + 1 : THREADS_MAX,
+        .threads =
+            workers + 2 < THREADS_MAX ? workers + 2 : THREADS_MAX, /* the main one, its own */
         .leases_end_with_process = true,
         .say = say,
     };

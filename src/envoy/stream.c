@@ -15,9 +15,6 @@
 /* Fields of an answer with up to five limits; longer ones are allocated. */
 #define FIELDS_INSIDE 768
 
-/* Denials that are held back at the same time in a process (`tarpit`); more are sent at once. */
-#define HELD_MAX 4096
-
 enum waiting { RUNS, QUEUES, HELD };
 
 /* A denial that is held back. */
@@ -50,8 +47,6 @@ struct scratch {
     struct weir_reservation_token reservation;
     char fields[WEIR_FIELDS_MAX], body[WEIR_BODY_MAX];
 };
-
-static _Atomic unsigned held_now; /* denials, of all workers */
 
 struct weir_evy_stream *weir_evy_stream_new(const struct weir_evy_filter *filter)
 {
@@ -200,11 +195,11 @@ static enum weir_evy_status give_up(struct weir_evy_stream *stream, void *envoy,
         (enum weir_on_store_error)atomic_load(&shared_of(stream)->rules_say);
     weir_evy_count(stream->filter, envoy, WEIR_EVY_ERRORS);
     if (weir_error_fault(err) == WEIR_FAULT_REQUEST)
-        return refuse(envoy, 400, "the rate limiter cannot read this request\n");
+        return refuse(envoy, 400, "the rate limiter cannot read this request");
     if (settings->on_error == WEIR_EVY_OPEN ||
         (settings->on_error == WEIR_EVY_AS_RULES_SAY && weir_passes(err, rules, false)))
         return WEIR_EVY_CONTINUE;
-    return refuse(envoy, 503, "the rate limiter does not answer\n");
+    return refuse(envoy, 503, "the rate limiter does not answer");
 }
 
 static int ask(struct weir_evy_stream *stream, void *envoy, struct scratch *scratch)
@@ -233,16 +228,12 @@ static int ask(struct weir_evy_stream *stream, void *envoy, struct scratch *scra
 static bool begin_tarpit(struct weir_evy_stream *stream, void *envoy,
                          const struct weir_evy_reply *reply, uint64_t delay_ns)
 {
-    if (delay_ns == 0 || atomic_fetch_add(&held_now, 1) >= HELD_MAX) {
-        if (delay_ns != 0)
-            atomic_fetch_sub(&held_now, 1);
+    if (delay_ns == 0)
         return false;
-    }
     stream->held = hold(reply);
-    if (!stream->held || !weir_evy_wait_begin(weir_evy_clock(), &stream->wait, envoy, delay_ns)) {
-        atomic_fetch_sub(&held_now, 1);
+    if (!stream->held ||
+        !weir_evy_wait_begin(weir_evy_clock(), &stream->wait, envoy, delay_ns, true))
         return false;
-    }
     stream->waiting = HELD;
     return true;
 }
@@ -273,12 +264,12 @@ static enum weir_evy_status deny(struct weir_evy_stream *stream, void *envoy,
 
 static enum weir_evy_status queue(struct weir_evy_stream *stream, void *envoy, uint64_t delay_ns)
 {
-    if (!weir_evy_wait_begin(weir_evy_clock(), &stream->wait, envoy, delay_ns)) {
+    if (!weir_evy_wait_begin(weir_evy_clock(), &stream->wait, envoy, delay_ns, false)) {
         if (stream->reservation)
             (void)weir_cancel(shared_of(stream)->weir, stream->reservation);
         free(stream->reservation);
         stream->reservation = NULL;
-        return refuse(envoy, 503, "too many requests wait\n");
+        return refuse(envoy, 503, "too many requests wait");
     }
     stream->waiting = QUEUES;
     return WEIR_EVY_WAIT_ALL;
@@ -293,7 +284,7 @@ static enum weir_evy_status answer(struct weir_evy_stream *stream, void *envoy,
         weir_evy_count(stream->filter, envoy, WEIR_EVY_STORE_FAILED);
     if (!keep_reservation(stream, &scratch->reservation) || !keep_lease(stream, scratch) ||
         !keep_outcome(stream, scratch) || (!dry_run && !keep_fields(stream, scratch)))
-        return refuse(envoy, 500, "out of memory\n");
+        return refuse(envoy, 500, "out of memory");
     if (!told->allowed)
         return deny(stream, envoy, scratch);
     bool waits = told->delay_ns != 0 && !dry_run;
@@ -331,12 +322,10 @@ void weir_evy_stream_scheduled(struct weir_evy_stream *stream, void *envoy)
     enum waiting waited = stream->waiting;
     weir_evy_wait_end(weir_evy_clock(), &stream->wait);
     stream->waiting = RUNS;
-    if (waited == QUEUES) {
+    if (waited == QUEUES)
         ENVOY(http_filter_continue_decoding)(envoy);
-    } else if (waited == HELD) {
-        atomic_fetch_sub(&held_now, 1);
+    else if (waited == HELD)
         weir_evy_send(envoy, &stream->held->reply);
-    }
 }
 
 /* The status that the client was sent; 0: none. */
@@ -387,8 +376,6 @@ void weir_evy_stream_free(struct weir_evy_stream *stream)
     struct weir_evy_shared *shared = shared_of(stream);
     if (stream->waiting != RUNS)
         weir_evy_wait_end(weir_evy_clock(), &stream->wait);
-    if (stream->waiting == HELD)
-        atomic_fetch_sub(&held_now, 1);
     if (stream->waiting == QUEUES && stream->reservation)
         (void)weir_cancel(shared->weir, stream->reservation);
     if (shared)
