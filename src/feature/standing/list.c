@@ -8,6 +8,15 @@
 #include "core/text/credential.h"
 #include "core/text/nat64.h"
 
+/* Whether an address is one of a translator, whose network has clients of all the Internet. */
+static bool is_translated(const struct weir_standing_kind *kind, const struct weir_address *address)
+{
+    for (uint32_t i = 0; i < kind->nat64_count; i++)
+        if (weir_cidr_contains(&kind->nat64[i], address))
+            return true;
+    return false;
+}
+
 int weir_standing_network(const struct weir_standing_kind *kind, struct weir_bytes text,
                           struct weir_cidr *network)
 {
@@ -19,6 +28,8 @@ int weir_standing_network(const struct weir_standing_kind *kind, struct weir_byt
     address = network->address;
     weir_nat64_inside(kind->nat64, kind->nat64_count, &address, &network->address);
     network->bits = network->address.family == 4 ? kind->bits4 : kind->bits6;
+    if (is_translated(kind, &network->address))
+        network->bits = 128;
     weir_address_mask(&network->address, network->bits);
     return 0;
 }

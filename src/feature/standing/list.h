@@ -28,8 +28,8 @@ struct weir_list_item {
 
 /* A network or address of a kind of addresses. A plain address is widened to what the kind keeps of
  * it: for client.ip/64, "2001:db8::1" is 2001:db8::/64, and "2001:db8::1/128" itself.
- * One with an IPv4 address inside is that IPv4 address, which its client counts by: the network of
- * the translator would be all of its clients. Errors:
+ * One with an IPv4 address inside is that IPv4 address, which its client counts by, and one whose
+ * IPv4 address is not global is itself: the translator's network is all of its clients. Errors:
  * WEIR_ERR_SYNTAX. */
 int weir_standing_network(const struct weir_standing_kind *kind, struct weir_bytes text,
                           struct weir_cidr *network) __attribute__((warn_unused_result));

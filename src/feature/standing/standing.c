@@ -272,6 +272,7 @@ struct found {
     uint64_t now_ns;
     uint8_t lists; /* the bit of the generation of lists that is in force */
     bool any;
+    bool named; /* of operators and lists only */
     uint32_t reason;
     struct weir_standing_entry *entry; /* without its reason */
 };
@@ -283,6 +284,8 @@ static void join_value(struct found *found, const struct standing_value *value)
 
     if (!listed || value->until_ns <= found->now_ns || value->level >= WEIR_STANDING_LEVELS ||
         value->origin >= WEIR_STANDING_ORIGINS)
+        return;
+    if (found->named && value->origin == WEIR_STANDING_BY_PENALTY)
         return;
     if (found->any && !before(value->level, value->origin, value->until_ns, best->level,
                               best->origin, best->until_ns))
@@ -395,6 +398,7 @@ struct sought {
     const uint64_t *id; /* NULL: an address */
     const struct weir_address *address;
     uint8_t shape, longest;
+    bool named; /* see found */
 };
 
 static bool look(const struct weir_standing *standing, const struct sought *sought, uint64_t now_ns,
@@ -402,7 +406,8 @@ static bool look(const struct weir_standing *standing, const struct sought *soug
 {
     const struct standing_header *header = standing->header;
     struct weir_standing_entry best;
-    struct found found = {.map = standing, .now_ns = now_ns, .entry = &best};
+    struct found found = {
+        .map = standing, .now_ns = now_ns, .named = sought->named, .entry = &best};
 
     for (int walks = 0; walks < WALKS_MAX; walks++) {
         uint64_t changes = __atomic_load_n(&header->changes, __ATOMIC_ACQUIRE);
@@ -436,6 +441,16 @@ bool weir_standing_find_address(const struct weir_standing *standing,
 {
     return address->family != 0 && weir_standing_any(standing) &&
            look(standing, &(struct sought){.address = address, .longest = 128}, now_ns, entry);
+}
+
+bool weir_standing_find_named(const struct weir_standing *standing,
+                              const struct weir_address *address, uint64_t now_ns,
+                              struct weir_standing_entry *entry)
+{
+    const struct sought sought = {.address = address, .longest = 128, .named = true};
+
+    return address->family != 0 && weir_standing_any(standing) &&
+           look(standing, &sought, now_ns, entry);
 }
 
 bool weir_standing_find_around(const struct weir_standing *standing,

@@ -158,6 +158,12 @@ bool weir_standing_find_address(const struct weir_standing *standing,
                                 const struct weir_address *address, uint64_t now_ns,
                                 struct weir_standing_entry *entry);
 
+/* The same of what operators and lists say, and no penalty: for an address that its client does not
+ * count by, so that another client's strikes are not held against it. */
+bool weir_standing_find_named(const struct weir_standing *standing,
+                              const struct weir_address *address, uint64_t now_ns,
+                              struct weir_standing_entry *entry);
+
 /* The same for all addresses of a network: joined over it and the networks that contain it. */
 bool weir_standing_find_around(const struct weir_standing *standing,
                                const struct weir_cidr *network, uint64_t now_ns,

@@ -137,6 +137,12 @@ def test_a_ban_of_a_client_behind_a_translator_is_not_one_of_all_its_clients(tmp
         refused = {NAT64[0]: 429, "8.8.8.8": 429, NAT64[1]: 200, "64:ff9b::1.1.1.1": 200,
                    "64:ff9b::9.9.9.9": 429, "9.9.9.9": 429}
         assert {ip: weir.check(ip=ip).status for ip in refused} == refused
+        inner = {"kind": "client.ip", "value": "64:ff9b::10.0.0.1", "level": "revoked"}
+        reply = admin.request("PUT", "/v1/standing", {"Content-Type": "application/json"},
+                              json.dumps(inner).encode())
+        assert (reply.status, reply.json["value"]) == (200, "64:ff9b::a00:1/128")
+        assert weir.check(ip="64:ff9b::10.0.0.1").status == 429
+        assert weir.check(ip=NAT64[1]).status == 200
         reply = admin.request("DELETE", f"/v1/standing?kind=client.ip&value={NAT64[0]}")
         assert reply.status == 200 and weir.check(ip="8.8.8.8").status == 200
 
@@ -154,6 +160,21 @@ def test_strikes_of_clients_behind_a_translator_are_those_of_the_address_inside(
         line = weir.wait_event("penalty_moved")
         assert "8.8.8.8" in line and "64:ff9b" not in line, line
         for ip, refused in ((NAT64[0], True), ("8.8.8.8", True), (NAT64[1], False), ("8.8.4.4", False)):
+            assert (weir.check(ip=ip, path="/").json.get("denied_by") == "standing") == refused, ip
+
+
+def test_strikes_of_a_translators_own_clients_are_not_held_against_the_internet(tmp_path):
+    login = {"name": "login", "match": {"path": "/login"}, "key": ["client.ip/64"], "rate": "1/d",
+             "algorithm": "fixed_window"}
+    penalty = {"name": "brute", "key": ["client.ip/64"], "strikes": "2/h", "for": ["login"],
+               "ladder": ["suspend 1h"]}
+    rules = rules_of(login, standing={"by": ["client.ip/64"], "file": str(tmp_path / "standing.db")},
+                     penalties=[penalty], server={"admin": {"token": "s3cret"}})
+    with RedisWeir(tmp_path, rules, http="127.0.0.1:0", admin="127.0.0.1:0") as weir:
+        for _ in range(4):
+            weir.check(ip="64:ff9b::10.0.0.1", path="/login")
+        assert "64:ff9b::/64" in weir.wait_event("penalty_moved")
+        for ip, refused in (("64:ff9b::10.0.0.2", True), (NAT64[0], False), ("8.8.8.8", False)):
             assert (weir.check(ip=ip, path="/").json.get("denied_by") == "standing") == refused, ip
 
 

@@ -95,6 +95,26 @@ TEST("test an entry ends at its nanosecond")
     weir_standing_close(map);
 }
 
+TEST("test what is named leaves penalties out and finds what they hide")
+{
+    struct weir_standing *map = private_map(0);
+    struct weir_standing_entry found;
+    struct weir_address address;
+
+    assert_int_equal(weir_address_parse(&address, "2001:db8::1", 11), 0);
+    assert_false(weir_standing_find_named(map, &address, S, &found));
+    set_network(map, "2001:db8::/64",
+                entry(WEIR_STANDING_REVOKED, WEIR_STANDING_BY_PENALTY, 9 * S, "p"));
+    assert_int_equal(address_level(map, "2001:db8::1", S), WEIR_STANDING_REVOKED);
+    assert_false(weir_standing_find_named(map, &address, S, &found));
+    set_network(map, "2001:db8::/64",
+                entry(WEIR_STANDING_WARNED, WEIR_STANDING_BY_OPERATOR, 9 * S, "o"));
+    assert_int_equal(address_level(map, "2001:db8::1", S), WEIR_STANDING_REVOKED);
+    assert_true(weir_standing_find_named(map, &address, S, &found));
+    assert_int_equal(found.level, WEIR_STANDING_WARNED);
+    weir_standing_close(map);
+}
+
 TEST("test levels join by origin then trust then strictness")
 {
     struct weir_standing *map = private_map(0);

@@ -31,7 +31,8 @@ static bool find_id(struct rules_evaluation *evaluation, uint32_t number)
 }
 
 /* By the address that keys count by, and by the client's own where that is another: an operator may
- * hold something against the IPv6 form, or its network. */
+ * hold something against the IPv6 form, or its network. A penalty of that network is of clients
+ * that count by it, which are others (rules/counted.h). */
 static bool find_address(struct rules_evaluation *evaluation, struct weir_standing_entry *entry)
 {
     const struct weir_rules_query *query = evaluation->query;
@@ -39,7 +40,7 @@ static bool find_address(struct rules_evaluation *evaluation, struct weir_standi
     struct weir_standing_entry other;
     bool found = weir_standing_find_address(query->map, evaluation->client, query->now_ns, entry);
     if (own->family == evaluation->client->family ||
-        !weir_standing_find_address(query->map, own, query->now_ns, &other))
+        !weir_standing_find_named(query->map, own, query->now_ns, &other))
         return found;
     if (!found || weir_standing_before(&other, entry))
         *entry = other;
