@@ -250,6 +250,26 @@ def test_a_shadow_limit_denies_nothing_and_is_counted(nginx):
                    'result="shadow_denied"}'] == 1
 
 
+def test_metrics_are_those_of_more_workers_than_have_counts_of_their_own(tmp_path):
+    rules = """version: 1
+limits: [{ name: all, key: [], rate: 30/30d, algorithm: fixed_window }]
+"""
+    server = """
+        location = /weir-status { weir_status; }
+        location / { weir on; add_header X-Pid $pid always; try_files /a.txt =404; }
+    """
+    nginx = Nginx(tmp_path, rules, server, workers=18)
+    text = nginx.conf.read_text(encoding="utf-8")
+    nginx.conf.write_text(text.replace("size=4m", "size=16m"), encoding="utf-8")  # room for so many
+    with nginx:
+        pids = {nginx.get("/")["X-Pid"] for _ in range(200)}
+        assert len(pids) > 1
+        metrics = nginx.metrics()
+    assert metrics['weir_decisions_total{front="nginx",limit="all",result="allowed"}'] == 30
+    assert metrics['weir_decisions_total{front="nginx",limit="all",result="denied"}'] == 170
+    assert metrics['weir_nginx_requests_total{front="nginx",verdict="denied"}'] == 170
+
+
 def test_metrics_are_those_of_all_workers(nginx):
     pids = set()
     for _ in range(200):
