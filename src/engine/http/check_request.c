@@ -26,6 +26,14 @@ static int put_attribute(struct weir_request *request, const struct weir_check_p
     return WEIR_ERR_SYNTAX;
 }
 
+/* A field of the request; most requests have few of them. */
+static void put_field(struct weir_request *request, enum weir_attribute attribute,
+                      struct weir_bytes value, enum weir_trust trust)
+{
+    if (value.data)
+        weir_request_put(request, weir_source_fixed(attribute), value, trust);
+}
+
 int weir_check_request_fill(struct weir_request *request, const struct weir_rules *rules,
                             const struct weir_check_json *check, enum weir_trust trust,
                             struct weir_room room, struct weir_reason *reason)
@@ -38,10 +46,10 @@ int weir_check_request_fill(struct weir_request *request, const struct weir_rule
     request->cost = check->cost;
     for (uint16_t i = 0; i < check->header_count; i++)
         weir_request_put_field(request, check->headers[i].name, check->headers[i].value, trust);
-    weir_request_put(request, weir_source_fixed(WEIR_ATTR_METHOD), check->method, trust);
-    weir_request_put(request, weir_source_fixed(WEIR_ATTR_PATH), check->path, trust);
-    weir_request_put(request, weir_source_fixed(WEIR_ATTR_HOST), check->host, trust);
-    weir_request_put(request, weir_source_fixed(WEIR_ATTR_CLIENT_IP), check->ip, trust);
+    put_field(request, WEIR_ATTR_METHOD, check->method, trust);
+    put_field(request, WEIR_ATTR_PATH, check->path, trust);
+    put_field(request, WEIR_ATTR_HOST, check->host, trust);
+    put_field(request, WEIR_ATTR_CLIENT_IP, check->ip, trust);
     for (uint16_t i = 0; err == 0 && i < check->attribute_count; i++)
         err = put_attribute(request, &check->attributes[i], trust, reason);
     return err < 0 ? err : weir_request_end(request, reason);

@@ -72,6 +72,8 @@ struct weir_http {
     struct weir_holds holds; /* of /v1/auth; not opened on other listeners */
     const struct weir_http_route *routes;
     uint32_t route_count;
+    uint16_t last_route;                   /* see route.c; last_route_size 0: there is none */
+    size_t last_route_size;                /* of its path */
     bool private;                          /* caches keep no reply, and browsers guess no type */
     struct weir_http_route own_route;      /* where its path comes from the configuration */
     struct weir_envoy_service *envoy;      /* for /json; NULL: there is no such service */

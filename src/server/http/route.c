@@ -42,13 +42,38 @@ static bool route_matches(const struct weir_http_route *route, struct weir_http_
     return tail.size == 0 || (tail.data[0] == '/' && (route->flags & behind) != 0);
 }
 
+/* Whether the request has the path of the last one whose path was a route's, to the letter. */
+static bool is_last_route(const struct weir_http *http, struct weir_http_call *call)
+{
+    struct weir_bytes path = call->request->path;
+    if (path.size != http->last_route_size || path.size == 0 ||
+        memcmp(path.data, http->routes[http->last_route].path, path.size) != 0)
+        return false;
+    call->tail = (struct weir_bytes){path.data + path.size, 0};
+    call->route = http->last_route;
+    return true;
+}
+
+/* A path with braces takes the long way: its part is to be found. */
+static void keep_route(struct weir_http *http, uint16_t route, struct weir_bytes path)
+{
+    const char *text = http->routes[route].path;
+    if (strlen(text) != path.size || strchr(text, '{'))
+        return;
+    http->last_route = route;
+    http->last_route_size = path.size;
+}
+
 const struct weir_http_route *weir_http_route_find(struct weir_http_call *call)
 {
-    const struct weir_http *http = call->http;
+    struct weir_http *http = call->http;
+    if (is_last_route(http, call))
+        return &http->routes[call->route];
     for (uint16_t i = 0; i < http->route_count; i++) {
         if (!route_matches(&http->routes[i], call))
             continue;
         call->route = i;
+        keep_route(http, i, call->request->path);
         return &http->routes[i];
     }
     call->route = (uint16_t)http->route_count;

@@ -58,6 +58,19 @@ TEST_WITH(set_up, tear_down, "paths that are no route are not found")
     }
 }
 
+/* The last route is looked at first. */
+TEST_WITH(set_up, tear_down, "a path is found whatever was asked for before")
+{
+    static const struct {
+        const char *path;
+        unsigned status;
+    } asked[] = {{"/v1/check", 200}, {"/v1/check", 200},  {"/v1/chuck", 404}, {"/v1/check?x", 200},
+                 {"/v1/", 404},      {"/v1/check/", 404}, {"/v1/auth", 200},  {"/v1/check", 200},
+                 {"/v1/auth", 200},  {"/v1/auth", 200},   {"/v1/aut", 404}};
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
+        assert_int_equal(http_harness_post(harness, asked[i].path, "{}"), asked[i].status);
+}
+
 TEST_WITH(set_up, tear_down, "a connection serves one request after the other")
 {
     for (int i = 0; i < 3; i++)
