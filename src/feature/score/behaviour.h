@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How clients behave: the rhythm of each one's requests, and whether they all go to one route.
+/* How clients behave: the rhythm of each one's requests, whether they all go to one route, and
+ * whether each comes on a connection of its own.
  *
- * Two runs are kept for each client. Both end with the request at hand:
+ * Three runs are kept for each client. All end with the request at hand:
  *
- *   steady      gaps between its requests that differ by less than `within` from the gap before. A
- *               gap shorter than `within` ends the run: a browser that loads a page sends a burst,
- *               and inside a burst all gaps are alike. So does a gap of WEIR_GAP_MAX_MS or more.
+ *   steady      gaps between its requests that differ from the gap before by less than `within`, or
+ *               by less than `spread` percent of it. A gap shorter than `within`, or than 1 ms with
+ *               `spread`, ends the run: a browser that loads a page sends a burst, and inside a
+ *               burst all gaps are alike. So does a gap of WEIR_GAP_MAX_MS or more.
  *   same_route  requests to one route
+ *   fresh       requests that are the first of their connection. One of which that is not known
+ *               changes nothing.
  *
  *   requests   |     |     |     |  ||||      |     |
  *   steady     0     1     2     3  0000      1     2      (the first gap of a run counts as 1)
  *
- * Memory: 12 bytes a client, in buckets of one cache line.
+ * Memory: 15 bytes a client, in buckets of one cache line.
  *
- *   bucket (64 bytes)   lock (4) | 5 x client (12)
- *   client              tag 22 bits, route 10 | last 28, gap 20, steady 8, same_route 8
+ *   bucket (64 bytes)   lock (4) | 4 x client (15)
+ *   client              tag 22 bits, route 10 | last 36, gap 26 | steady 8, same_route 8, fresh 8
  *
  * The tag is a part of the client's hash, so two clients of one bucket are taken for one with a
- * probability of 5 in 4 million; two routes with one in 1,024. Times are milliseconds modulo 2^28
- * (3.1 days): a client that returns after a multiple of that time, to the second, may count as
- * quick. A full bucket gives the place of the client that has been away for longest. Nothing here
- * decides alone, so such errors are worth their price; no error touches the memory of another
- * client.
+ * probability of 4 in 4 million; two routes with one in 1,024. Times are in 64ths of a millisecond,
+ * modulo 2^36 (12.4 days): a client that returns after a multiple of that time, to the second, may
+ * count as quick. A full bucket gives the place of the client that has been away for longest.
+ * Nothing here decides alone, so such errors are worth their price; no error touches the memory of
+ * another client.
  *
  * Threads: any number, over a lock a bucket, which is held for some 20 instructions. Time is an
  * argument; one that goes back by up to a second (threads read clocks at different moments) counts
@@ -33,17 +37,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WEIR_RUN_MAX 255                    /* where both runs stop to grow */
+#define WEIR_RUN_MAX 255                    /* where the runs stop to grow */
 #define WEIR_GAP_MAX_MS (1U << 20)          /* 17 minutes */
 #define WEIR_BEHAVIOUR_CLIENTS_MAX 50000000 /* of a table */
 
 struct weir_behaviour;
+
+/* Where a request is on its connection. */
+enum weir_on_connection { WEIR_CONNECTION_UNKNOWN, WEIR_CONNECTION_NEW, WEIR_CONNECTION_USED };
 
 /* What a request is, for its client's runs. */
 struct weir_event {
     uint64_t client[2]; /* a hash of who it is from; the table reads 64 bits of it */
     uint64_t now_ns;
     uint32_t within_ms; /* 1 to WEIR_GAP_MAX_MS - 1: how alike gaps have to be */
+    uint8_t spread;     /* percent of the gap before, 1 to 100, in place of within_ms; 0: not */
+    uint8_t connection; /* enum weir_on_connection */
     uint32_t route;     /* a hash */
     bool routed;        /* it has a route; else its run of routes is 0 */
 };
@@ -52,6 +61,7 @@ struct weir_event {
 struct weir_habit {
     uint8_t steady;     /* gaps */
     uint8_t same_route; /* requests; 1 for a new route, 0 without one */
+    uint8_t fresh;      /* requests, each on a new connection */
 };
 
 /* Opens a table for at least `clients` (1 to WEIR_BEHAVIOUR_CLIENTS_MAX), with one reference. It

@@ -25,6 +25,7 @@
 #define WITHIN 50
 
 static struct weir_behaviour *behaviour;
+static uint8_t spread; /* of all requests; 0: WITHIN */
 
 static void open_table(uint64_t clients)
 {
@@ -34,6 +35,7 @@ static void open_table(uint64_t clients)
 
 static int setup(void **state)
 {
+    spread = 0;
     open_table(1000);
     return 0;
 }
@@ -58,6 +60,7 @@ static struct weir_event event_of(uint64_t client, uint64_t at_ms, uint32_t rout
     return (struct weir_event){.client = {hash_of(client), client},
                                .now_ns = START + at_ms * MS,
                                .within_ms = WITHIN,
+                               .spread = spread,
                                .route = route,
                                .routed = true};
 }
@@ -101,6 +104,39 @@ TEST_WITH(setup, teardown, "a burst of one page is no rhythm")
         assert_int_equal(steady_at(i * 10), 0);
 }
 
+TEST_WITH(setup, teardown, "gaps of any length are alike by their spread")
+{
+    static const uint64_t gaps[] = {1, 5, 30, 1000, 100000};
+    spread = 20;
+    for (uint64_t i = 0; i < 5; i++)
+        for (uint64_t at = 0; at < 20; at++)
+            assert_int_equal(add(i, at * gaps[i], 0).steady, at);
+    uint64_t at = 0;
+    assert_int_equal(add(9, at, 0).steady, 0);
+    assert_int_equal(add(9, at += 100, 0).steady, 1);
+    assert_int_equal(add(9, at += 119, 0).steady, 2);
+    assert_int_equal(add(9, at += 96, 0).steady, 3);
+    assert_int_equal(add(9, at += 116, 0).steady, 1); /* 20 of 96 are 20.8 % */
+    assert_int_equal(add(9, at, 0).steady, 0);        /* a burst */
+}
+
+TEST_WITH(setup, teardown, "requests on new connections make a run")
+{
+    struct weir_event event = event_of(1, 0, 7);
+    struct weir_habit habit;
+    static const uint8_t said[] = {
+        WEIR_CONNECTION_NEW,  WEIR_CONNECTION_UNKNOWN, WEIR_CONNECTION_NEW, WEIR_CONNECTION_NEW,
+        WEIR_CONNECTION_USED, WEIR_CONNECTION_UNKNOWN, WEIR_CONNECTION_NEW};
+    static const uint8_t runs[] = {1, 1, 2, 3, 0, 0, 1};
+    for (size_t i = 0; i < sizeof said; i++) {
+        event.connection = said[i];
+        weir_behaviour_add(behaviour, &event, &habit);
+        assert_int_equal(habit.fresh, runs[i]);
+    }
+    weir_behaviour_recall(behaviour, event.client, &habit);
+    assert_int_equal(habit.fresh, 1);
+}
+
 TEST_WITH(setup, teardown, "a gap of 17 minutes is no gap")
 {
     assert_int_equal(steady_at(0), 0);
@@ -120,7 +156,7 @@ TEST_WITH(setup, teardown, "a time that goes back is a gap of 0 and keeps the la
 
 TEST_WITH(setup, teardown, "runs stop at their most")
 {
-    struct weir_habit habit = {0, 0};
+    struct weir_habit habit = {0};
     for (uint64_t i = 0; i < 300; i++)
         habit = add(1, i * 1000, 7);
     assert_int_equal(habit.steady, WEIR_RUN_MAX);
@@ -169,9 +205,9 @@ TEST_WITH(setup, teardown, "a look keeps nothing")
 TEST_WITH(setup, teardown, "a recall says what the last request left")
 {
     struct weir_event event = event_of(1, 0, 7);
-    struct weir_habit habit = {9, 9};
+    struct weir_habit habit = {9, 9, 9};
     weir_behaviour_recall(behaviour, event.client, &habit);
-    assert_int_equal(habit.steady + habit.same_route, 0);
+    assert_int_equal(habit.steady + habit.same_route + habit.fresh, 0);
     (void)add(1, 0, 7);
     (void)add(1, 1000, 7);
     for (int i = 0; i < 2; i++) {
@@ -185,7 +221,7 @@ TEST_WITH(setup, teardown, "a full bucket gives the place of who was away for lo
 {
     open_table(1); /* one bucket */
     uint64_t room = weir_behaviour_room(behaviour);
-    assert_int_equal(room, 5);
+    assert_int_equal(room, 4);
     for (uint64_t i = 0; i < room; i++)
         (void)add(i, i * 10, 7);
     assert_int_equal(add(0, 100, 7).same_route, 2); /* now 1 is the oldest */
@@ -195,7 +231,7 @@ TEST_WITH(setup, teardown, "a full bucket gives the place of who was away for lo
     assert_int_equal(add(0, 120, 7).same_route, 3);
     assert_int_equal(add(2, 130, 7).same_route, 2);
     assert_int_equal(add(1, 140, 7).same_route, 1); /* new again, in the place of 3 */
-    assert_int_equal(add(4, 150, 7).same_route, 2);
+    assert_int_equal(add(9, 150, 7).same_route, 2);
     assert_int_equal(add(3, 160, 7).same_route, 1);
 }
 
@@ -217,7 +253,7 @@ TEST_WITH(setup, teardown, "a table has bounds")
     assert_int_equal(weir_behaviour_open(&none, WEIR_BEHAVIOUR_CLIENTS_MAX + 1), WEIR_ERR_RANGE);
     assert_null(none);
     open_table(6);
-    assert_int_equal(weir_behaviour_room(behaviour), 10);
+    assert_int_equal(weir_behaviour_room(behaviour), 8);
     weir_behaviour_unref(weir_behaviour_ref(behaviour));
     weir_behaviour_unref(weir_behaviour_ref(NULL));
     (void)add(1, 0, 7);
@@ -232,6 +268,7 @@ struct history {
     uint32_t count;
     uint64_t at_ms[HISTORY];
     int route[HISTORY]; /* -1: none */
+    uint8_t connection[HISTORY];
 };
 
 /* The gap before request i. */
@@ -240,20 +277,41 @@ static uint64_t gap_at(const struct history *history, uint32_t i)
     return history->at_ms[i] - history->at_ms[i - 1];
 }
 
+static bool model_counts(uint64_t gap)
+{
+    return gap >= (spread > 0 ? 1 : WITHIN) && gap < WEIR_GAP_MAX_MS;
+}
+
+static bool model_alike(uint64_t before, uint64_t gap)
+{
+    uint64_t apart = gap > before ? gap - before : before - gap;
+    return spread > 0 ? apart * 100 < before * spread : apart < WITHIN;
+}
+
 static unsigned model_steady(const struct history *history)
 {
     unsigned run = 0;
     for (uint32_t i = history->count - 1; i >= 1; i--) {
         uint64_t gap = gap_at(history, i);
-        if (gap < WITHIN || gap >= WEIR_GAP_MAX_MS)
+        if (!model_counts(gap))
             break;
         run++;
         if (i == 1)
             break;
         uint64_t before = gap_at(history, i - 1);
-        uint64_t apart = gap > before ? gap - before : before - gap;
-        if (apart >= WITHIN || before < WITHIN || before >= WEIR_GAP_MAX_MS)
+        if (!model_alike(before, gap) || !model_counts(before))
             break;
+    }
+    return run < WEIR_RUN_MAX ? run : WEIR_RUN_MAX;
+}
+
+static unsigned model_fresh(const struct history *history)
+{
+    unsigned run = 0;
+    for (uint32_t i = history->count; i > 0; i--) {
+        if (history->connection[i - 1] == WEIR_CONNECTION_USED)
+            break;
+        run += history->connection[i - 1] == WEIR_CONNECTION_NEW;
     }
     return run < WEIR_RUN_MAX ? run : WEIR_RUN_MAX;
 }
@@ -267,13 +325,15 @@ static unsigned model_route(const struct history *history)
     return run < WEIR_RUN_MAX ? run : WEIR_RUN_MAX;
 }
 
-static void remember(struct history *history, uint64_t at_ms, int route)
+static void remember(struct history *history, uint64_t at_ms, int route, uint8_t connection)
 {
     if (history->count == HISTORY) {
         memmove(history->at_ms, history->at_ms + 1, (HISTORY - 1) * sizeof history->at_ms[0]);
         memmove(history->route, history->route + 1, (HISTORY - 1) * sizeof history->route[0]);
+        memmove(history->connection, history->connection + 1, HISTORY - 1);
         history->count--;
     }
+    history->connection[history->count] = connection;
     history->at_ms[history->count] = at_ms;
     history->route[history->count++] = route;
 }
@@ -326,13 +386,16 @@ static void run_model(uint64_t clients, uint64_t seed)
         struct weir_event event = event_of(client, now_ms, (uint32_t)route);
         struct weir_habit habit, looked;
         event.routed = route >= 0;
+        event.connection =
+            draw_below(&drawn, 20) == 0 ? WEIR_CONNECTION_USED : (uint8_t)draw_below(&drawn, 2);
         if (histories[client].count == 0)
             evict(histories, room);
-        remember(&histories[client], now_ms, route);
+        remember(&histories[client], now_ms, route, event.connection);
         weir_behaviour_look(behaviour, &event, &looked);
         weir_behaviour_add(behaviour, &event, &habit);
         assert_int_equal(habit.steady, model_steady(&histories[client]));
         assert_int_equal(habit.same_route, model_route(&histories[client]));
+        assert_int_equal(habit.fresh, model_fresh(&histories[client]));
         assert_memory_equal(&habit, &looked, sizeof habit);
     }
 }
@@ -340,6 +403,12 @@ static void run_model(uint64_t clients, uint64_t seed)
 TEST_WITH(setup, teardown, "random requests are judged as the model judges whole histories")
 {
     run_model(1000, 11);
+}
+
+TEST_WITH(setup, teardown, "random requests are judged by their spread as the model judges them")
+{
+    spread = 15;
+    run_model(1000, 13);
 }
 
 TEST_WITH(setup, teardown, "random requests in a full table are judged as the model judges them")

@@ -19,8 +19,8 @@
 #define ROUNDS 50000
 #endif
 
-#define THREADS 4
-#define SHARED_MAX 200 /* requests of the client that all threads are: below WEIR_RUN_MAX */
+#define THREADS 3
+#define SHARED_MAX 198 /* requests of the client that all threads are: below WEIR_RUN_MAX */
 
 struct shared {
     struct weir_behaviour *behaviour;

@@ -45,11 +45,21 @@ static void find_route(struct rules_evaluation *evaluation, struct weir_event *e
     event->route = (uint32_t)hash[0];
 }
 
+/* Whether the request is the first of its connection: the attribute is 1, as nginx counts. */
+static uint8_t find_connection(struct rules_evaluation *evaluation)
+{
+    struct weir_bytes number = rules_value(evaluation, evaluation->rules->score->connection);
+    if (!number.data || number.size == 0)
+        return WEIR_CONNECTION_UNKNOWN;
+    return weir_bytes_are(number, "1") ? WEIR_CONNECTION_NEW : WEIR_CONNECTION_USED;
+}
+
 static void find_habit(struct rules_evaluation *evaluation, struct weir_caller_score *found)
 {
     const struct weir_rules_query *query = evaluation->query;
     const struct rules_score *score = evaluation->rules->score;
-    struct weir_event event = {.now_ns = query->now_ns, .within_ms = score->within_ms};
+    struct weir_event event = {
+        .now_ns = query->now_ns, .within_ms = score->within_ms, .spread = score->spread};
     event.client[0] = found->client[0];
     event.client[1] = found->client[1];
     if (query->behaves == RULES_BEHAVES_RECALL) {
@@ -57,6 +67,8 @@ static void find_habit(struct rules_evaluation *evaluation, struct weir_caller_s
         return;
     }
     find_route(evaluation, &event);
+    if (score->connection > 0)
+        event.connection = find_connection(evaluation);
     found->counted = query->behaves == RULES_BEHAVES_COUNT;
     if (found->counted)
         weir_behaviour_add(score->behaviour, &event, &found->habit);
@@ -69,7 +81,8 @@ static void find_habit(struct rules_evaluation *evaluation, struct weir_caller_s
 static bool signal_holds(struct rules_evaluation *evaluation, const struct rules_signal *signal)
 {
     const struct weir_habit *habit = &evaluation->score.habit;
-    if (habit->steady < signal->over || habit->same_route < signal->same_route)
+    if (habit->steady < signal->over || habit->same_route < signal->same_route ||
+        habit->fresh < signal->fresh)
         return false;
     for (uint32_t i = 0; signal->when && i < signal->when->part_count; i++)
         if (!rules_part_holds(evaluation, signal->when, &signal->when->parts[i]))

@@ -10,7 +10,7 @@
  *     classes: { suspicious: 30, malicious: 60 }
  *
  * Each signal holds for a request or does not; the score is the sum of what those that hold add,
- * and says the class. `when` is a match. The other two look at how the client behaved
+ * and says the class. `when` is a match. The other three look at how the client behaved
  * (feature/score/behaviour.h): the request at hand counts, once, before any limit is looked at and
  * whatever is decided. Requests of a caller whom the standing refuses do not count.
  *
@@ -84,6 +84,7 @@ struct rules_signal {
     struct rules_rule *when; /* its match; NULL: none */
     uint8_t over;            /* gaps, of `regular`; 0: none */
     uint8_t same_route;      /* requests; 0: none */
+    uint8_t fresh;           /* requests on new connections, of `new_connections`; 0: none */
 };
 
 struct rules_score {
@@ -94,7 +95,9 @@ struct rules_score {
     const uint32_t *routes; /* atoms of patterns whose paths are one route each */
     uint32_t route_count;
     uint32_t within_ms;
-    uint64_t clients; /* of the table */
+    uint8_t spread;      /* percent; 0: within_ms counts */
+    uint16_t connection; /* the attribute that says which request of its connection one is */
+    uint64_t clients;    /* of the table */
     struct weir_behaviour *behaviour;
 };
 

@@ -6,6 +6,7 @@
 
 #include "core/bytes.h"
 #include "rules/load/attribute_checks.h"
+#include "rules/load/attributes.h"
 #include "rules/load/limit/key.h"
 #include "rules/load/limit/limit_fields.h"
 #include "rules/load/limit/match.h"
@@ -31,42 +32,100 @@ static void load_when(struct rules_loader *loader, const struct rules_node *node
     loader->globs_only = globs_only;
 }
 
-enum { OVER, WITHIN };
+enum { OVER, WITHIN, SPREAD };
 
 static const struct rules_keyword regular_keywords[] = {
     [OVER] = {"over", RULES_NUMBER, RULES_RANGE(2, WEIR_RUN_MAX), .flags = RULES_REQUIRED,
               .doc = "how many gaps in a row"},
     [WITHIN] = {"within", RULES_DURATION, RULES_RANGE(RULES_MS, 10 * RULES_MINUTE),
-                .flags = RULES_REQUIRED,
-                .doc = "by how much less each may differ from the gap before"},
+                .doc = "each differs by less than this from the gap before; a shorter gap ends the "
+                       "run"},
+    [SPREAD] = {"spread", RULES_PERCENT, RULES_RANGE(1, 100), .example = 20,
+                .doc = "in its place: each differs by less than this part of the gap before, "
+                       "whatever the gap; one below 1 ms ends the run"},
 };
 static const struct rules_section regular_section = RULES_SECTION("regular", regular_keywords);
 
-/* `{ over: 10, within: 50ms }`. All signals share `within`, since a client's run is kept once. */
+/* How alike gaps have to be, which all signals share, since a client's run is kept once. */
+static void share_alike(struct rules_loader *loader, const struct rules_node *node,
+                        struct rules_score *score, uint32_t within_ms, uint8_t spread)
+{
+    static const char both[] = "all signals with `regular` must have the same `within` or `spread`";
+    bool known = score->within_ms != 0 || score->spread != 0;
+    if (score->within_ms != 0 && score->within_ms != within_ms)
+        rules_problem(loader, node, "%s, here %ums", both, score->within_ms);
+    else if (known && score->spread != spread)
+        rules_problem(loader, node, "%s, here %u%%", both, score->spread);
+    score->within_ms = known ? score->within_ms : within_ms;
+    score->spread = known ? score->spread : spread;
+}
+
+/* `{ over: 10, within: 50ms }`, `{ over: 10, spread: 20% }`. */
 static void load_regular(struct rules_loader *loader, const struct rules_node *node,
                          struct rules_score *score, struct rules_signal *signal)
 {
     struct rules_field fields[RULES_KEYWORDS_MAX];
-    uint64_t over = 0, within_ns = 0;
+    uint64_t numbers[] = {0, 0, 0}; /* by the rows of the table */
+    bool good = true;
     if (!rules_section_find(loader, &regular_section, node, fields))
         return;
-    if (!fields[OVER].value || !fields[WITHIN].value) {
+    for (int i = 0; i < 3; i++)
+        if (fields[i].value &&
+            !rules_keyword_number(loader, &regular_keywords[i], fields[i].value, &numbers[i]))
+            good = false;
+    const struct rules_node *alike =
+        fields[WITHIN].value ? fields[WITHIN].value : fields[SPREAD].value;
+    if (!fields[OVER].value || !fields[WITHIN].value == !fields[SPREAD].value) {
         rules_problem(loader, node,
-                      "`regular` needs `over` and `within`: "
-                      "{ over: 10, within: 50ms }");
+                      "`regular` needs `over`, and `within` or `spread`: "
+                      "{ over: 10, within: 50ms }, { over: 10, spread: 20%% }");
         return;
     }
-    if (rules_keyword_number(loader, &regular_keywords[OVER], fields[OVER].value, &over))
-        signal->over = (uint8_t)over;
-    if (!rules_keyword_number(loader, &regular_keywords[WITHIN], fields[WITHIN].value, &within_ns))
+    if (!good)
         return;
-    uint32_t within_ms = (uint32_t)(within_ns / RULES_MS);
-    if (score->within_ms != 0 && score->within_ms != within_ms)
-        rules_problem(loader, fields[WITHIN].value,
-                      "all signals with `regular` must have the same `within`, here %ums",
-                      score->within_ms);
-    else
-        score->within_ms = within_ms;
+    signal->over = (uint8_t)numbers[OVER];
+    share_alike(loader, alike, score, (uint32_t)(numbers[WITHIN] / RULES_MS),
+                (uint8_t)numbers[SPREAD]);
+}
+
+enum { FRESH_OVER, FRESH_FROM };
+
+static const struct rules_keyword fresh_keywords[] = {
+    [FRESH_OVER] = {"over", RULES_NUMBER, RULES_RANGE(2, WEIR_RUN_MAX), .flags = RULES_REQUIRED,
+                    .doc = "how many requests in a row"},
+    [FRESH_FROM] = {"from", RULES_TEXT, .otherwise = "connection.requests",
+                    .doc = "the attribute that has the number of the request on its connection: "
+                           "1 is a new one"},
+};
+static const struct rules_section fresh_section = RULES_SECTION("new_connections", fresh_keywords);
+
+/* `10`, or `{ over: 10, from: header.x-connection-requests }`. All signals share the attribute. */
+static void load_fresh(struct rules_loader *loader, const struct rules_node *node,
+                       struct rules_score *score, struct rules_signal *signal)
+{
+    static const char name[] = "connection.requests";
+    struct rules_field fields[RULES_KEYWORDS_MAX] = {{0}};
+    struct weir_bytes from = {name, sizeof name - 1};
+    uint64_t over = 0;
+    fields[FRESH_OVER].value = node;
+    if (node->kind == RULES_MAP && !rules_section_find(loader, &fresh_section, node, fields))
+        return;
+    if (!fields[FRESH_OVER].value) {
+        rules_problem(loader, node, "`new_connections` needs `over`: how many requests in a row");
+        return;
+    }
+    if (rules_keyword_number(loader, &fresh_keywords[FRESH_OVER], fields[FRESH_OVER].value, &over))
+        signal->fresh = (uint8_t)over;
+    const struct rules_node *at = fields[FRESH_FROM].value;
+    if (at && !rules_read_text(loader, at, "from", &from))
+        return;
+    int attribute = rules_intern_attribute(loader, at ? at : node, from);
+    if (attribute < 0)
+        return;
+    if (score->connection != 0 && score->connection != attribute)
+        rules_problem(loader, at ? at : node,
+                      "all signals with `new_connections` must have the same `from`");
+    score->connection = (uint16_t)attribute;
 }
 
 /* The name of a signal, which no other one has. */
@@ -86,7 +145,7 @@ static void load_name(struct rules_loader *loader, const struct rules_node *node
     shown->name = (struct weir_bytes){rules_keep_text(loader, name.data, name.size), name.size};
 }
 
-enum { NAME, ADD, WHEN, REGULAR, SAME_ROUTE };
+enum { NAME, ADD, WHEN, REGULAR, SAME_ROUTE, NEW_CONNECTIONS };
 
 static const struct rules_keyword signal_keywords[] = {
     [NAME] = {"name", RULES_NAME, .flags = RULES_REQUIRED, .doc = "1 to 64 of `a-z 0-9 . _ -`"},
@@ -96,11 +155,16 @@ static const struct rules_keyword signal_keywords[] = {
               .doc = "the attributes and values of `match`, except `client.score` and "
                      "`client.class`"},
     [REGULAR] = {"regular", RULES_MAPPING, .section = &regular_section,
-                 .doc = "`{ over: N, within: D }`: the client has sent with N gaps in a row that "
-                        "each differ by less than D from the gap before"},
+                 .doc = "`{ over: N, within: D }`, `{ over: N, spread: P }`: the client has sent "
+                        "with N gaps in a row that each differ by less than D, or P percent, from "
+                        "the gap before"},
     [SAME_ROUTE] = {"same_route", RULES_NUMBER, RULES_RANGE(2, WEIR_RUN_MAX),
                     .doc = "it is the Nth request in a row, or a later one, of its client to one "
                            "route"},
+    [NEW_CONNECTIONS] = {"new_connections", RULES_NUMBER, RULES_RANGE(2, WEIR_RUN_MAX),
+                         .section = &fresh_section,
+                         .doc = "it is the Nth request in a row, or a later one, of its client "
+                                "that comes on a new connection"},
 };
 static const struct rules_section signal_section = RULES_SECTION("a signal", signal_keywords);
 
@@ -121,8 +185,10 @@ static void load_signal(struct rules_loader *loader, const struct rules_node *no
         rules_problem(loader, node, "`add` is missing: what the signal adds to the score");
     else if (rules_keyword_number(loader, &signal_keywords[ADD], fields[ADD].value, &number))
         shown->add = (uint16_t)number;
-    if (!fields[WHEN].value && !fields[REGULAR].value && !fields[SAME_ROUTE].value)
-        rules_problem(loader, node, "a signal needs `when`, `regular` or `same_route`");
+    if (!fields[WHEN].value && !fields[REGULAR].value && !fields[SAME_ROUTE].value &&
+        !fields[NEW_CONNECTIONS].value)
+        rules_problem(loader, node,
+                      "a signal needs `when`, `regular`, `same_route` or `new_connections`");
     if (fields[WHEN].value)
         load_when(loader, fields[WHEN].value, signal);
     if (fields[REGULAR].value)
@@ -130,6 +196,8 @@ static void load_signal(struct rules_loader *loader, const struct rules_node *no
     if (fields[SAME_ROUTE].value && rules_keyword_number(loader, &signal_keywords[SAME_ROUTE],
                                                          fields[SAME_ROUTE].value, &number))
         signal->same_route = (uint8_t)number;
+    if (fields[NEW_CONNECTIONS].value)
+        load_fresh(loader, fields[NEW_CONNECTIONS].value, score, signal);
     score->info.signal_count++;
 }
 
@@ -235,10 +303,11 @@ static void open_behaviour(struct rules_loader *loader, struct rules_score *scor
 {
     bool behaves = false;
     for (uint8_t i = 0; i < score->info.signal_count; i++)
-        behaves = behaves || score->signals[i].over > 0 || score->signals[i].same_route > 0;
+        behaves = behaves || score->signals[i].over > 0 || score->signals[i].same_route > 0 ||
+                  score->signals[i].fresh > 0;
     if (!behaves || loader->wrong > 0 || loader->no_memory)
         return;
-    if (score->within_ms == 0)
+    if (score->within_ms == 0 && score->spread == 0)
         score->within_ms = 1; /* no signal reads the run */
     if (weir_behaviour_open(&score->behaviour, score->clients) < 0)
         loader->no_memory = true;

@@ -87,6 +87,50 @@ TEST("behaviour needs its run")
     weir_rules_unref(rules);
 }
 
+TEST("gaps of 30 ms are regular by their spread")
+{
+    struct weir_rules *rules =
+        test_load("score:\n"
+                  "  key: client.ip\n"
+                  "  signals: [{name: steady, regular: {over: 3, spread: 20%}, add: 30}]\n"
+                  "limits: []\n");
+    for (uint64_t i = 0; i < 3; i++) {
+        COUNT(i * 30, rules, "client.ip", "192.0.2.1");
+        assert_score(0, WEIR_CLASS_LEGITIMATE, 0);
+    }
+    COUNT(90, rules, "client.ip", "192.0.2.1");
+    assert_score(30, WEIR_CLASS_SUSPICIOUS, 1);
+    COUNT(130, rules, "client.ip", "192.0.2.1");
+    assert_score(0, WEIR_CLASS_LEGITIMATE, 0);
+    weir_rules_unref(rules);
+}
+
+static void expect_fresh(const char *rules_text, const char *attribute)
+{
+    struct weir_rules *rules = test_load(rules_text);
+    static const char *const said[] = {"1", "1", "2", "1", "1", NULL, "1"};
+    static const unsigned scores[] = {0, 0, 0, 0, 0, 0, 20};
+    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
+        if (said[i])
+            COUNT(i, rules, "client.ip", "192.0.2.1", attribute, said[i]);
+        else
+            COUNT(i, rules, "client.ip", "192.0.2.1");
+        assert_int_equal(found.score, scores[i]);
+    }
+    weir_rules_unref(rules);
+}
+
+TEST("requests that each come on a new connection are a signal")
+{
+    expect_fresh("score: {key: client.ip, signals: [{name: c, new_connections: 3, add: 20}]}\n"
+                 "limits: []\n",
+                 "connection.requests");
+    expect_fresh("score: {key: client.ip, signals: [{name: c, add: 20,\n"
+                 "  new_connections: {over: 3, from: header.x-connection-requests}}]}\n"
+                 "limits: []\n",
+                 "header.x-connection-requests");
+}
+
 TEST("paths of a pattern in routes are one route")
 {
     struct weir_rules *rules = test_load(text);

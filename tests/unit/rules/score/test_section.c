@@ -79,7 +79,8 @@ TEST("mistakes in signals are named")
         {SCORE("{when: {method: GET}, add: 1}"), "4:5: `name` is missing\n"},
         {SCORE("{name: a, when: {method: GET}}"),
          "4:5: `add` is missing: what the signal adds to the score\n"},
-        {SCORE("{name: a, add: 1}"), "4:5: a signal needs `when`, `regular` or `same_route`\n"},
+        {SCORE("{name: a, add: 1}"),
+         "4:5: a signal needs `when`, `regular`, `same_route` or `new_connections`\n"},
         {SCORE("{name: a, when: {method: GET}, add: 0}"),
          "4:41: `add` must be 1 to 100, not `0`\n"},
         {SCORE("{name: a, when: {method: GET}, add: 101}"),
@@ -93,20 +94,37 @@ TEST("mistakes in signals are named")
         {SCORE("{name: a, when: {client.class: malicious}, add: 1}"),
          "4:22: `client.class` is what `score` makes: it cannot depend on itself\n"},
         {SCORE("{name: a, regular: {over: 10}, add: 1}"),
-         "4:24: `regular` needs `over` and `within`: { over: 10, within: 50ms }\n"},
+         "4:24: `regular` needs `over`, and `within` or `spread`: { over: 10, within: 50ms }, "
+         "{ over: 10, spread: 20% }\n"},
+        {SCORE("{name: a, regular: {over: 10, within: 50ms, spread: 5%}, add: 1}"),
+         "4:24: `regular` needs `over`, and `within` or `spread`: { over: 10, within: 50ms }, "
+         "{ over: 10, spread: 20% }\n"},
+        {SCORE("{name: a, regular: {over: 2, spread: 5%}, add: 1}\n"
+               "  - {name: b, regular: {over: 5, spread: 6%}, add: 1}"),
+         "5:42: all signals with `regular` must have the same `within` or `spread`, here 5%\n"},
+        {SCORE("{name: a, regular: {over: 2, spread: 5%}, add: 1}\n"
+               "  - {name: b, regular: {over: 5, within: 1s}, add: 1}"),
+         "5:42: all signals with `regular` must have the same `within` or `spread`, here 5%\n"},
+        {SCORE("{name: a, new_connections: 1, add: 1}"),
+         "4:32: `over` must be 2 to 255, not `1`\n"},
+        {SCORE("{name: a, new_connections: {from: header.x}, add: 1}"),
+         "4:32: `new_connections` needs `over`: how many requests in a row\n"},
+        {SCORE("{name: a, new_connections: 5, add: 1}\n"
+               "  - {name: b, new_connections: {over: 5, from: header.x}, add: 1}"),
+         "5:48: all signals with `new_connections` must have the same `from`\n"},
         {SCORE("{name: a, regular: {over: 1, within: 50ms}, add: 1}"),
          "4:31: `over` must be 2 to 255, not `1`\n"},
         {SCORE("{name: a, regular: {over: 2, within: 11min}, add: 1}"),
          "4:42: `within` must be 1ms to 10min, not `11min`\n"},
         {SCORE("{name: a, regular: {over: 2, within: 1s}, add: 1}\n"
                "  - {name: b, regular: {over: 5, within: 2s}, add: 1}"),
-         "5:42: all signals with `regular` must have the same `within`, here 1000ms\n"},
+         "5:42: all signals with `regular` must have the same `within` or `spread`, here 1000ms\n"},
         {SCORE("{name: a, same_route: 256, add: 1}"),
          "4:27: `same_route` must be 2 to 255, not `256`\n"},
         {SCORE("{name: a, same_route: 2, add: 1}\n  - {name: a, same_route: 3, add: 1}"),
          "5:12: the name `a` is given to two signals\n"},
         {SCORE("{name: a, same_rout: 2, add: 1}"),
-         "4:5: a signal needs `when`, `regular` or `same_route`\n"
+         "4:5: a signal needs `when`, `regular`, `same_route` or `new_connections`\n"
          "4:15: a signal has no key `same_rout`; did you mean `same_route`?\n"},
         {SCORE("{name: a, when: {list: bad}, add: 1}"),
          "4:28: `list` names one of the `lists` of `standing:`, which has none\n"},
