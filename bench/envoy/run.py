@@ -137,7 +137,7 @@ class Machine:
             "  rate_limit: { unit: second, requests_per_unit: 4000000000 }\n", encoding="ascii")
         env = {"RUNTIME_ROOT": str(self.folder), "RUNTIME_SUBDIRECTORY": "ratelimit", "GRPC_PORT": str(grpc),
                "PORT": str(free_port()), "DEBUG_PORT": str(free_port()), "USE_STATSD": "false",
-               "BACKEND_TYPE": "memory", "LIMIT_RESPONSE_HEADERS_ENABLED": "true"}
+               "LIMIT_RESPONSE_HEADERS_ENABLED": "true"}
         pid = self.start([str(self.options.build / "weir"), "envoy", "--workers", "1"], grpc, env)
         return grpc, pid
 

@@ -33,9 +33,9 @@ ROWS = (
     ("full_three_fields", "bench-library", ["4"], 7170, 3200),
     ("rules_10", "bench-engine", ["rules_10"], 4745, 2700),
     ("standing", "bench-engine", ["standing"], 6705, 3700),
-    ("envoy_none", "bench-envoy", ["0"], 4115, 4115),
-    ("envoy_one", "bench-envoy", ["1"], 6762, 5000),
-    ("envoy_three", "bench-envoy", ["3"], 10347, 7000),
+    ("envoy_none", "bench-envoy", ["0"], 4200, 3000),
+    ("envoy_one", "bench-envoy", ["1"], 6790, 5000),
+    ("envoy_three", "bench-envoy", ["3"], 10380, 7000),
     ("pressure", "bench-engine", ["pressure"], 11180, 6000),
 )
 

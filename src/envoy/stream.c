@@ -8,9 +8,7 @@
 #include "envoy/outcome.h"
 #include "envoy/reply.h"
 #include "envoy/request.h"
-
-/* Requests that take longer keep their charge. */
-#define SETTLE_LIFE_NS (UINT64_C(600) * 1000000000)
+#include "proxy/lease.h"
 
 /* Fields of an answer with up to five limits; longer ones are allocated. */
 #define FIELDS_INSIDE 768
@@ -132,23 +130,13 @@ static bool keep_reservation(struct weir_evy_stream *stream,
     return true;
 }
 
-/* The shortest life of its leases. */
-static uint64_t life_of(const struct scratch *scratch)
-{
-    uint64_t life_ns = WEIR_WINDOW_MAX_NS;
-    for (unsigned i = 0; i < scratch->answer.limit_count; i++)
-        if (scratch->limits[i].algorithm == WEIR_CONCURRENCY &&
-            scratch->limits[i].window_ns < life_ns && scratch->limits[i].window_ns > 0)
-            life_ns = scratch->limits[i].window_ns;
-    return life_ns;
-}
-
 static bool keep_lease(struct weir_evy_stream *stream, const struct scratch *scratch)
 {
     if (scratch->answer.lease.text[0] == '\0')
         return true;
     stream->lease =
-        weir_evy_lease_keep(shared_of(stream), &scratch->answer.lease, life_of(scratch));
+        weir_evy_lease_keep(shared_of(stream), &scratch->answer.lease,
+                            weir_lease_life_ns(scratch->limits, scratch->answer.limit_count));
     return stream->lease != NULL;
 }
 
@@ -211,7 +199,7 @@ static int ask(struct weir_evy_stream *stream, void *envoy, struct scratch *scra
     scratch->call = (struct weir_call){
         .cost = cost_of(stream, envoy),
         .untrusted = !is_trusted(stream),
-        .reserve_life_ns = SETTLE_LIFE_NS,
+        .reserve_life_ns = WEIR_SETTLE_LIFE_NS,
         .fields = scratch->fields,
         .body = scratch->body,
         .limits = scratch->limits,

@@ -6,9 +6,7 @@
 #include "nginx/metrics.h"
 #include "nginx/reply.h"
 #include "nginx/request.h"
-
-/* Requests that take longer keep their charge. */
-#define SETTLE_LIFE_NS (UINT64_C(600) * 1000000000)
+#include "proxy/lease.h"
 
 /* --- Waiting ---------------------------------------------------------------------------------- */
 
@@ -101,7 +99,7 @@ static ngx_int_t ask(ngx_http_request_t *r, struct weir_ngx_request *request,
     struct weir_call call = {
         .client = weir_ngx_client(r),
         .untrusted = !location->trusted,
-        .reserve_life_ns = SETTLE_LIFE_NS,
+        .reserve_life_ns = WEIR_SETTLE_LIFE_NS,
         .fields = worker->fields,
         .body = worker->body,
         .limits = worker->limits,

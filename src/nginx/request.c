@@ -4,6 +4,7 @@
 
 #include "nginx/attributes.h"
 #include "nginx/metrics.h"
+#include "proxy/lease.h"
 
 static struct weir_ngx_location *location_of(ngx_http_request_t *r)
 {
@@ -142,17 +143,6 @@ static ngx_int_t copy_name(ngx_pool_t *pool, ngx_str_t *to, const char *from)
     return from[0] == '\0' ? NGX_OK : copy_text(pool, to, from, ngx_strlen(from));
 }
 
-/* The shortest life of its leases. */
-static ngx_msec_t life_of(const struct weir_ngx_worker *worker)
-{
-    uint64_t life_ns = WEIR_WINDOW_MAX_NS;
-    for (unsigned i = 0; i < worker->answer.limit_count; i++)
-        if (worker->limits[i].algorithm == WEIR_CONCURRENCY &&
-            worker->limits[i].window_ns < life_ns && worker->limits[i].window_ns > 0)
-            life_ns = worker->limits[i].window_ns;
-    return (ngx_msec_t)(life_ns / 1000000);
-}
-
 static ngx_int_t keep_lease(ngx_http_request_t *r, struct weir_ngx_request *request,
                             const struct weir_answer_summary *answer)
 {
@@ -165,7 +155,8 @@ static ngx_int_t keep_lease(ngx_http_request_t *r, struct weir_ngx_request *requ
         return NGX_ERROR;
     }
     ngx_memcpy(request->lease->text, lease->text, ngx_strlen(lease->text) + 1);
-    request->life_ms = life_of(request->worker);
+    request->life_ms =
+        (ngx_msec_t)(weir_lease_life_ns(request->worker->limits, answer->limit_count) / 1000000);
     request->renewed = ngx_current_msec;
     ngx_queue_insert_tail(&request->worker->leases, &request->leases);
     weir_ngx_worker_renews(request->worker, request->life_ms);
