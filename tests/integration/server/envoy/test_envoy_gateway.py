@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Behind Envoy Gateway 1.9.1: its configuration, recorded, and Envoy Gateway itself with its file provider.
 
-tests/fuzz/corpus/xds_response/envoy-gateway-1.9.1 is the DiscoveryResponse that it serves for gateway/resources.yaml. The tests of the recording run
-everywhere; those of Envoy Gateway by `script/test --gateway`, which builds it (ENVOY_GATEWAY) and gives it a network
-of its own, as its ports are fixed. RECORD=1 writes the recording anew."""
+The recording, in the corpus of the fuzz target xds_response, is the DiscoveryResponse that it serves for
+gateway/resources.yaml. The test of the recording runs everywhere; those of Envoy Gateway by `script/test --gateway`,
+which builds it (ENVOY_GATEWAY) and gives it a network of its own, as its ports are fixed. RECORD=1 writes the
+recording anew."""
 
 import os
 import subprocess
