@@ -3,10 +3,11 @@
 
 The recording, in the corpus of the fuzz target xds_response, is the DiscoveryResponse that it serves for
 gateway/resources.yaml. The test of the recording runs everywhere; those of Envoy Gateway by `script/test --gateway`,
-which builds it (ENVOY_GATEWAY) and gives it a network of its own, as its ports are fixed. RECORD=1 writes the
-recording anew."""
+which builds it (ENVOY_GATEWAY), gives it a network of its own, as its ports are fixed, and an Envoy (ENVOY).
+RECORD=1 writes the recording anew."""
 
 import os
+import shutil
 import subprocess
 import threading
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 from daemon.envoy import OK, OVER_LIMIT, begin_window
 from daemon.grpc import Stub
 from daemon.http import Client
+from daemon.proxies import App, replaced
 from daemon.waiting import wait_until
 from daemon.weir import Weir
 from model.program import ROOT, weir_path
@@ -57,7 +59,7 @@ provider:
     infrastructure:
       type: Host
       host: {{ configHome: "{folder}/config", dataHome: "{folder}/data", stateHome: "{folder}/state", runtimeDir: "{folder}/run" }}
-rateLimit: {{ backend: {{ type: Redis, redis: {{ url: "localhost:6379" }} }} }}
+rateLimit: {{ timeout: 10s, failClosed: true, backend: {{ type: Redis, redis: {{ url: "localhost:6379" }} }} }}
 extensionApis: {{ enableBackend: true }}
 """
 
@@ -111,6 +113,20 @@ class Gateway:
         subprocess.run([GATEWAY, "certgen", "--local", "--config-home", folder / "config"], check=True, timeout=60,
                        capture_output=True)
         self.certs = folder / "config/certs/envoy-rate-limit"
+
+    def with_envoys(self, program, backend):
+        """It starts that Envoy for its Gateway, in front of a backend. It would fetch the version that is named."""
+        versions = self.folder / "data/envoy-versions/1.39.1/bin"
+        versions.mkdir(parents=True)
+        (versions / "envoy").symlink_to(program)
+        parameters = "{ group: gateway.envoyproxy.io, kind: EnvoyProxy, name: host, namespace: default }"
+        self.put(replaced(self.text, ("gatewayclass-controller }", f"gatewayclass-controller, parametersRef: {parameters} }}"),
+                          ("port: 3000", f"port: {backend.rpartition(':')[2]}")) + """---
+apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: EnvoyProxy
+metadata: { name: host, namespace: default }
+spec: { provider: { type: Host, host: { envoyVersion: 1.39.1 } } }
+""")
 
     def put(self, text):
         beside = self.folder / "resources.new"
@@ -190,6 +206,33 @@ def test_weir_takes_the_place_of_its_rate_limit_service(gateway, tmp_path):
         gateway.put(gateway.text)
         with gateway:  # its versions begin anew
             wait_until(lambda: user_limit(weir) == 3, 60)
+
+
+def test_its_envoys_ask_weir(gateway, tmp_path):
+    if not os.environ.get("ENVOY"):
+        pytest.skip("no Envoy to be had")
+    begin_window("HOUR", 90)
+    for file in gateway.certs.iterdir():
+        shutil.copy(file, "/certs")  # where the clusters of Envoy Gateway look
+    with App() as app, Deployed(tmp_path, Path("/certs")), gateway:
+        gateway.with_envoys(os.environ["ENVOY"], app.address)
+        shop = {"Host": "www.example.com"}
+        wait_until(lambda: asked(8888, shop | {"x-user-id": "warm"})["x-ratelimit-limit"], 60)
+        replies = [asked(8888, shop | {"x-user-id": "ann"}) for _ in range(4)]
+        assert [one.status for one in replies] == [200, 200, 200, 429]
+        assert [one["x-ratelimit-remaining"] for one in replies] == ["2", "1", "0", "0"]
+        assert asked(8888, shop | {"x-user-id": "bob"}).status == 200
+        team = [asked(8889, {"Host": "a", "x-team": "red"}, "/v1/x") for _ in range(8)]
+        assert [one.status for one in team] == [200] * 7 + [429]
+
+
+def asked(port, fields, path="/"):
+    """A reply of Envoy; of nobody, while it does not listen."""
+    try:
+        with Client(f"127.0.0.1:{port}") as client:
+            return client.request("GET", path, fields)
+    except OSError:
+        return {"x-ratelimit-limit": None}
 
 
 def loaded(weir, domain):
