@@ -159,12 +159,14 @@ static void repeat_credential(struct weir_request *request, struct weir_attribut
         request_fail(request, source, WEIR_ERR_SYNTAX, repeated_text);
 }
 
-/* What comes of a credential with commas. They may join the lines of a repeated field (Envoy's
+/* What comes of a credential. Commas may join the lines of a repeated field (Envoy's
  * ext_authz hands them on so, as RFC 9110 5.2 allows), so each part counts as a line. */
 __attribute__((noinline)) static struct weir_bytes
 split_credential(struct weir_request *request, struct weir_attribute_source source,
                  struct weir_bytes value)
 {
+    if (value.size == 0 || !memchr(value.data, ',', value.size))
+        return value;
     bool scheme = rules_has_scheme(request->rules->attribute_names[source.attribute]);
     struct weir_bytes line, taken = {value.data, 0};
     if (!weir_credential_next(&value, scheme, &taken))
@@ -236,8 +238,8 @@ void weir_request_take(struct weir_request *request, struct weir_attribute_sourc
         request_fail(request, source, WEIR_ERR_SYNTAX, " is given twice");
     *named |= of_request ? 0 : bit;
     note_trust(request, attribute, bit, trust);
-    if (request->rules->repeated[attribute] >= RULES_REPEATED_UNREADABLE && value.size > 0 &&
-        (source.flags & WEIR_NAME_HEADER) != 0 && memchr(value.data, ',', value.size))
+    if (__builtin_expect((source.flags & WEIR_NAME_HEADER) != 0, 0) &&
+        request->rules->repeated[attribute] >= RULES_REPEATED_UNREADABLE)
         value = split_credential(request, source, value);
     if (attribute == WEIR_ATTR_CLIENT_IP)
         put_address(request, source, value);
@@ -299,7 +301,7 @@ static bool repeats_in_query(const struct weir_request *request, uint16_t attrib
 }
 
 /* The attribute of a credential that the query has twice; -1: there is none. */
-static int find_repeated(const struct weir_request *request)
+__attribute__((noinline)) static int find_repeated(const struct weir_request *request)
 {
     const struct weir_rules *rules = request->rules;
     for (uint32_t i = 0; i < rules->identify_count; i++)
@@ -314,11 +316,13 @@ static int find_repeated(const struct weir_request *request)
 
 int weir_request_end(const struct weir_request *request, struct weir_reason *reason)
 {
-    int repeated = request->error == 0 ? find_repeated(request) : -1;
+    const struct weir_rules *rules = request->rules;
+    bool identified = rules->identify_count > 0 || rules->jwt;
+    int repeated = identified && request->error == 0 ? find_repeated(request) : -1;
     if (repeated >= 0) {
         if (reason)
-            snprintf(reason->text, sizeof reason->text, "%s%s",
-                     request->rules->attribute_names[repeated], repeated_text);
+            snprintf(reason->text, sizeof reason->text, "%s%s", rules->attribute_names[repeated],
+                     repeated_text);
         return WEIR_ERR_SYNTAX;
     }
     if (request->error != 0 && reason)
