@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/draft.h"
 #include "base/shared_file.h"
 
 #define MODE_DEFAULT 0600
@@ -155,7 +156,7 @@ void standing_file_mark_replaced(int fd)
 
 static int draft_name(char name[PATH_MAX], const char *path, struct weir_reason *reason)
 {
-    if ((size_t)snprintf(name, PATH_MAX, "%s.new", path) < PATH_MAX)
+    if (weir_draft_name(name, path))
         return 0;
     return weir_file_fail(reason, WEIR_ERR_TOO_LARGE, path, "the path is too long");
 }

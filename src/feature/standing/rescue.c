@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/draft.h"
 #include "feature/standing/history_db.h"
 
 /* --- A disk that hangs ------------------------------------------------------------------------ */
@@ -185,7 +186,7 @@ int weir_history_rescue(struct weir_history *history, struct weir_reason *reason
     char copy[PATH_MAX];
     int err;
 
-    if ((size_t)snprintf(copy, sizeof copy, "%s.new", history->path) >= sizeof copy)
+    if (!weir_draft_name(copy, history->path))
         return WEIR_ERR_TOO_LARGE;
     err = write_copy(history, copy, reason);
     if (err == 0) {

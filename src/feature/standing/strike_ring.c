@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/draft.h"
 #include "base/shared_file.h"
 #include "core/text/siphash.h"
 
@@ -127,7 +128,7 @@ static int make(const char *path, const char *state_file, int *fd, struct weir_r
     char draft[PATH_MAX];
     int err;
 
-    if ((size_t)snprintf(draft, sizeof draft, "%s.new", path) >= sizeof draft)
+    if (!weir_draft_name(draft, path))
         return weir_file_fail(reason, WEIR_ERR_IO, path, "the path is too long");
     (void)unlink(draft);
     *fd = open(draft, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/draft.h"
 #include "base/file.h"
 #include "base/shared_file.h"
 #include "core/text/siphash.h"
@@ -18,7 +19,6 @@
 #define MAGIC_SIZE (sizeof MAGIC - 1)
 #define HASH_SIZE 16
 #define HEAD_SIZE (MAGIC_SIZE + HASH_SIZE)
-#define PATH_SIZE 4096
 
 static void hash_of(const char *data, size_t size, uint64_t hash[2])
 {
@@ -72,34 +72,17 @@ int weir_xds_cache_read(const char *path, uint64_t most, struct weir_xds_respons
 
 /* --- Writing ---------------------------------------------------------------------------------- */
 
-static bool write_draft(const char *draft, const struct weir_xds_response *response)
-{
-    char head[HEAD_SIZE] = MAGIC;
-    uint64_t hash[2];
-    hash_of(response->data, response->size, hash);
-    memcpy(head + MAGIC_SIZE, hash, HASH_SIZE);
-    int file = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (file < 0)
-        return false;
-    bool good = weir_file_write_all(file, head, HEAD_SIZE) == HEAD_SIZE &&
-                weir_file_write_all(file, response->data, response->size) == response->size &&
-                fsync(file) == 0;
-    int kept = errno;
-    good = close(file) == 0 && good;
-    errno = kept;
-    return good;
-}
-
 int weir_xds_cache_write(const char *path, const struct weir_xds_response *response,
                          struct weir_reason *reason)
 {
-    char draft[PATH_SIZE];
-    int size = snprintf(draft, sizeof draft, "%s.new", path);
-    if (size < 0 || (size_t)size >= sizeof draft)
-        return weir_file_fail(reason, WEIR_ERR_IO, path, "too long");
-    if (write_draft(draft, response) && rename(draft, path) == 0)
+    char head[HEAD_SIZE] = MAGIC;
+    const struct weir_bytes parts[] = {{head, HEAD_SIZE}, {response->data, response->size}};
+    uint64_t hash[2];
+
+    hash_of(response->data, response->size, hash);
+    memcpy(head + MAGIC_SIZE, hash, HASH_SIZE);
+    if (weir_draft_replace(path, parts, sizeof parts / sizeof *parts) == 0)
         return 0;
     (void)weir_file_fail_errno(reason, path, NULL);
-    unlink(draft);
     return WEIR_ERR_IO;
 }

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/draft.h"
 #include "base/shared_file.h"
 #include "core/bytes.h"
 #include "feature/use/series_file.h"
@@ -20,7 +21,6 @@
 
 #define S UINT64_C(1000000000)
 #define SUFFIX ".series"
-#define NEW ".new"
 #define SAY_AGAIN_S 3600
 /* Series that are copied in one second: 0.07 ms each when they are full, so all 512 take 16 s. */
 #define PIECE 32
@@ -34,7 +34,7 @@ struct making {
 };
 
 struct weir_series_keeper {
-    char *path, *new_path;
+    char *path;
     uint64_t minute, said_s; /* the main thread's: when it wrote, and when it last said an error */
     int said;                /* which; 0: none */
     int unmade;              /* likewise: errno of the last that could not be made; 0: it was */
@@ -52,20 +52,9 @@ struct weir_series_keeper {
 /* Returns 0 or an errno; then the file is as before. */
 static int replace(const struct weir_series_keeper *keeper, const struct weir_series_text *text)
 {
-    unlink(keeper->new_path);
-    int fd = open(keeper->new_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return errno;
-    errno = 0;
-    bool whole = weir_file_write_all(fd, text->bytes, text->size) == text->size && fsync(fd) == 0;
-    int why = whole ? 0 : errno ? errno : EIO;
-    if (close(fd) < 0 && why == 0)
-        why = errno;
-    if (why == 0 && rename(keeper->new_path, keeper->path) < 0)
-        why = errno;
-    if (why != 0)
-        unlink(keeper->new_path);
-    return why;
+    const struct weir_bytes bytes = {text->bytes, text->size};
+
+    return weir_draft_replace(keeper->path, &bytes, 1) < 0 ? errno : 0;
 }
 
 static void *writer(void *context)
@@ -98,7 +87,6 @@ static void free_keeper(struct weir_series_keeper *keeper)
     free(keeper->next.bytes);
     free(keeper->making.text.bytes);
     free(keeper->path);
-    free(keeper->new_path);
     free(keeper);
 }
 
@@ -118,8 +106,7 @@ static struct weir_series_keeper *begin(const char *state_file)
     if (!keeper)
         return NULL;
     keeper->path = joined(state_file, SUFFIX);
-    keeper->new_path = keeper->path ? joined(keeper->path, NEW) : NULL;
-    if (!keeper->new_path) {
+    if (!keeper->path) {
         free_keeper(keeper);
         return NULL;
     }
