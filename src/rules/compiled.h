@@ -273,7 +273,8 @@ struct weir_rules {
     const struct rules_attribute_row *rows[WEIR_ATTRIBUTES_MAX];
     uint8_t repeated[WEIR_ATTRIBUTES_MAX]; /* enum rules_repeated */
     uint64_t field_sizes; /* of the names of header fields that are read: a bit for each, mod 64 */
-    uint16_t cookies;     /* header.cookie, where some attribute is within it */
+    uint64_t cost_sources[WEIR_ATTRIBUTE_WORDS]; /* attributes that a `cost` is from: a set */
+    uint16_t cookies; /* header.cookie, where some attribute is within it */
 
     struct rules_string_map declared; /* names in `attributes` */
     const char **declared_names;

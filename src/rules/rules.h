@@ -344,4 +344,10 @@ bool weir_rules_timed(const struct weir_rules *rules);
  * (feature/identity/rules/tokens.h). */
 bool weir_rules_reads_tokens(const struct weir_rules *rules);
 
+/* The attribute of this name, if a limit's `cost` is taken from it; negative: none is. */
+int weir_rules_cost_source(const struct weir_rules *rules, struct weir_bytes name);
+
+/* Whether this limit's `cost` is taken from that attribute. */
+bool weir_rules_cost_is_from(const struct weir_rules *rules, uint32_t rule, uint16_t attribute);
+
 #endif

@@ -269,6 +269,13 @@ void weir_request_put_field(struct weir_request *request, struct weir_bytes name
     weir_request_put(request, source, value, trust);
 }
 
+void weir_request_put_cost(struct weir_request *request, uint16_t attribute,
+                           struct weir_bytes digits)
+{
+    request->values[attribute] = digits;
+    request->named[attribute / 64] |= UINT64_C(1) << attribute % 64;
+}
+
 void weir_request_unknown(struct weir_request *request, struct weir_bytes name,
                           enum weir_trust trust)
 {

@@ -134,6 +134,11 @@ void weir_request_put_field(struct weir_request *request, struct weir_bytes name
 void weir_request_unknown(struct weir_request *request, struct weir_bytes name,
                           enum weir_trust trust);
 
+/* A cost by name, which goes before any value of the attribute; weir_rules_cost_source says which.
+ * After weir_request_end. */
+void weir_request_put_cost(struct weir_request *request, uint16_t attribute,
+                           struct weir_bytes digits);
+
 /* The client's address, which goes before any `client.ip`. */
 void weir_request_put_client(struct weir_request *request, const struct weir_address *client);
 

@@ -6,6 +6,14 @@
 
 #include "rules/rules.h"
 
+void weir_cost_unknown(struct weir_bytes name, struct weir_reason *reason)
+{
+    snprintf(reason->text, sizeof reason->text,
+             "costs.%.*s: no limit's cost is from an attribute "
+             "of this name",
+             (int)(name.size < 64 ? name.size : 64), name.data);
+}
+
 /* Name and value of an attribute; returns an error only for one that has a field of its own. */
 static int put_attribute(struct weir_request *request, const struct weir_check_pair *pair,
                          enum weir_trust trust, struct weir_reason *reason)
@@ -34,6 +42,22 @@ static void put_field(struct weir_request *request, enum weir_attribute attribut
         weir_request_put(request, weir_source_fixed(attribute), value, trust);
 }
 
+/* Costs by name; one that no limit counts would be lost in silence. */
+static int put_costs(struct weir_request *request, const struct weir_json_costs *costs,
+                     struct weir_reason *reason)
+{
+    for (uint16_t i = 0; i < costs->count; i++) {
+        const struct weir_json_cost *cost = &costs->of[i];
+        int attribute = weir_rules_cost_source(request->rules, cost->name);
+        if (attribute < 0) {
+            weir_cost_unknown(cost->name, reason);
+            return WEIR_ERR_SYNTAX;
+        }
+        weir_request_put_cost(request, (uint16_t)attribute, cost->text);
+    }
+    return 0;
+}
+
 int weir_check_request_fill(struct weir_request *request, const struct weir_rules *rules,
                             const struct weir_check_json *check, enum weir_trust trust,
                             struct weir_room room, struct weir_reason *reason)
@@ -52,5 +76,7 @@ int weir_check_request_fill(struct weir_request *request, const struct weir_rule
     put_field(request, WEIR_ATTR_CLIENT_IP, check->ip, trust);
     for (uint16_t i = 0; err == 0 && i < check->attribute_count; i++)
         err = put_attribute(request, &check->attributes[i], trust, reason);
-    return err < 0 ? err : weir_request_end(request, reason);
+    if (err == 0)
+        err = weir_request_end(request, reason);
+    return err < 0 ? err : put_costs(request, &check->costs, reason);
 }

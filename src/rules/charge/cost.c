@@ -5,7 +5,9 @@
 #include <stdio.h>
 
 #include "core/bytes.h"
+#include "rules/compiled.h"
 #include "rules/load/numbers.h"
+#include "rules/source.h"
 
 static bool in_path(const struct rules_evaluation *evaluation, uint32_t atom)
 {
@@ -26,6 +28,20 @@ static uint64_t of_route(struct rules_evaluation *evaluation, const struct rules
             return route->cost;
     }
     return costs->otherwise;
+}
+
+int weir_rules_cost_source(const struct weir_rules *rules, struct weir_bytes name)
+{
+    int attribute = weir_rules_source(rules, name.data, name.size).attribute;
+    bool is_one =
+        attribute >= 0 && (rules->cost_sources[attribute / 64] >> attribute % 64 & 1) != 0;
+    return is_one ? attribute : -1;
+}
+
+bool weir_rules_cost_is_from(const struct weir_rules *rules, uint32_t rule, uint16_t attribute)
+{
+    const struct rules_cost *costs = rules->rules[rule].costs;
+    return costs && costs->from && costs->attribute == attribute;
 }
 
 int rules_cost_of(struct rules_evaluation *evaluation, const struct rules_cost *costs,

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/http/check_request.h"
 #include "feature/adaptive/server/controllers.h"
 #include "feature/reserve/server/reserve.h"
 #include "server/http/check_api.h"
@@ -25,6 +26,8 @@ _Static_assert(WEIR_HTTP_HEAD_ROOM + WEIR_RATELIMIT_HEADERS_MAX + WEIR_LEASE_TOK
 #define SETTLED_LIMIT_MAX 256
 _Static_assert(WEIR_CHECKS_MAX *SETTLED_LIMIT_MAX + 256 <= WEIR_ANSWER_JSON_MAX,
                "http->json takes the answer to a settlement");
+
+_Static_assert(WEIR_JSON_COSTS_MAX == WEIR_TRUE_COSTS_MAX, "what is read is settled");
 
 /* --- Reserving -------------------------------------------------------------------------------- */
 
@@ -123,7 +126,6 @@ void weir_reserve_handle(struct weir_http_call *call)
 static size_t settled_body(struct weir_http *http, const struct weir_decision *decision,
                            const struct weir_settled *settled)
 {
-    const char *verb = decision->op == WEIR_OP_REFUND ? "refunded" : "charged";
     char *out = http->json;
     out += sprintf(out, "{\"settled\":true,\"repeated\":%s,\"capped\":%s,\"gone\":%u,\"limits\":[",
                    settled->repeated ? "true" : "false", settled->capped ? "true" : "false",
@@ -135,7 +137,8 @@ static size_t settled_body(struct weir_http *http, const struct weir_decision *d
         out += sprintf(out,
                        "%s{\"name\":\"%s\",\"%s\":%" PRIu64 ",\"dropped\":%" PRIu64
                        ",\"limit\":%" PRIu64 ",\"remaining\":%" PRIu64 "}",
-                       comma, limit.name, verb, limit.amount, limit.dropped, limit.report.limit,
+                       comma, limit.name, limit.charged ? "charged" : "refunded", limit.amount,
+                       limit.dropped, limit.report.limit,
                        limit.report.remaining); /* a name is [a-z0-9._-]: nothing to escape */
     }
     out += sprintf(out, "]}");
@@ -174,24 +177,49 @@ static void settle_write(struct weir_slot *slot, struct weir_output *output)
     weir_worker_give(http->worker, slot->decision);
 }
 
+/* Finds out which costs the rules mean; false: no limit counts one of them. */
+static bool true_costs_find(const struct weir_rules *rules, const struct weir_json_costs *named,
+                            struct weir_true_cost *costs, struct weir_reason *reason)
+{
+    for (uint16_t i = 0; i < named->count; i++) {
+        int attribute = weir_rules_cost_source(rules, named->of[i].name);
+        if (attribute < 0) {
+            weir_cost_unknown(named->of[i].name, reason);
+            return false;
+        }
+        costs[i] = (struct weir_true_cost){(uint16_t)attribute, named->of[i].amount};
+    }
+    return true;
+}
+
 static void settle_handle(struct weir_http_call *call, bool report)
 {
     struct weir_reason reason = {{0}};
     struct weir_settle_json read;
     struct weir_bytes body = call->request->body;
     int err = weir_settle_json_parse((char *)(uintptr_t)body.data, body.size, &read, &reason);
-    if (err == 0 && report && read.status == 0) {
+    if (err == 0 && report && (read.status == 0 || read.has_cost || read.has_costs)) {
         snprintf(reason.text, sizeof reason.text,
-                 "status: required; to settle by cost, use /v1/settle");
+                 read.status == 0 ? "status: required; to settle by cost, use /v1/settle"
+                                  : "cost, costs: to settle by cost, use /v1/settle");
         err = WEIR_ERR_SYNTAX;
     }
     if (err < 0) {
         weir_http_refuse(call, err, &reason);
         return;
     }
+    struct weir_true_cost costs[WEIR_JSON_COSTS_MAX];
     const struct weir_settle settle = {.cost = read.cost,
                                        .status = read.status,
-                                       .how = read.status ? WEIR_SETTLE_STATUS : WEIR_SETTLE_COST};
+                                       .true_costs = costs,
+                                       .true_count = read.costs.count,
+                                       .how = read.has_cost    ? WEIR_SETTLE_COST
+                                              : read.has_costs ? WEIR_SETTLE_COSTS
+                                                               : WEIR_SETTLE_STATUS};
+    if (!true_costs_find(weir_engine_rules(call->worker->engine), &read.costs, costs, &reason)) {
+        weir_http_refuse(call, WEIR_ERR_SYNTAX, &reason);
+        return;
+    }
     struct weir_decision *decision = weir_worker_take(call->worker);
     if (!decision) {
         weir_http_problem(call, WEIR_HTTP_503, NULL, "overloaded");

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/http/check_request.h"
 #include "feature/adaptive/server/released.h"
 #include "feature/region/server/acted.h"
 #include "feature/reserve/server/reserve.h"
@@ -275,13 +276,13 @@ static void reserve_write(struct weir_slot *slot, struct weir_output *output)
     weir_worker_give(worker, slot->decision);
 }
 
-static char *write_settled(char *out, int version, const struct weir_settled_limit *limit,
-                           bool refund)
+static char *write_settled(char *out, int version, const struct weir_settled_limit *limit)
 {
     out = weir_resp_write_map(out, version, 5);
     out = WEIR_RESP_WRITE_WORD(out, "name");
     out = weir_resp_write_bulk(out, limit->name, strlen(limit->name));
-    out = refund ? WEIR_RESP_WRITE_WORD(out, "refunded") : WEIR_RESP_WRITE_WORD(out, "charged");
+    out = limit->charged ? WEIR_RESP_WRITE_WORD(out, "charged")
+                         : WEIR_RESP_WRITE_WORD(out, "refunded");
     out = write_count(out, limit->amount);
     out = WEIR_RESP_WRITE_WORD(out, "dropped");
     out = write_count(out, limit->dropped);
@@ -296,7 +297,6 @@ static void settle_write(struct weir_slot *slot, struct weir_output *output)
     struct weir_resp_workspace *redis = weir_connection_workspace(slot->connection);
     struct weir_settled settled;
     int version = slot->flags;
-    bool refund = slot->decision->op == WEIR_OP_REFUND;
     char *out = output->data + output->used;
     weir_settle_finish(redis->worker, slot->decision, &settled);
     if (settled.failed || settled.kept) {
@@ -316,7 +316,7 @@ static void settle_write(struct weir_slot *slot, struct weir_output *output)
         for (uint16_t i = 0; i < settled.count;) {
             struct weir_settled_limit limit;
             i = weir_settled_limit(slot->decision, &settled, i, &limit);
-            out = write_settled(out, version, &limit, refund);
+            out = write_settled(out, version, &limit);
         }
     }
     output->used = (size_t)(out - output->data);
@@ -460,31 +460,98 @@ void weir_resp_reserve(struct weir_resp_call *call)
     weir_reserve_wait(slot, &reserve);
 }
 
+/* Where args[i] is a number, of a cost. */
+static bool cost_read(struct weir_resp_call *call, uint32_t i, uint64_t *cost)
+{
+    int64_t number;
+    if (!option_number(call, i - 1, &number))
+        return false;
+    *cost = (uint64_t)number;
+    return true;
+}
+
+/* COSTS n name number ... at args[at]. Returns where they end; 0: they are wrong, and it is said.
+ */
+static uint32_t costs_read(struct weir_resp_call *call, uint32_t at, struct weir_true_cost *costs,
+                           struct weir_settle *settle)
+{
+    const struct weir_rules *rules = weir_engine_rules(call->redis->worker->engine);
+    uint64_t count;
+    if (!cost_read(call, at + 1, &count))
+        return 0;
+    if (count > WEIR_TRUE_COSTS_MAX || at + 2 + 2 * (uint32_t)count > call->count) {
+        weir_resp_error(call, "ERR COSTS is a count up to %d, then as many names and numbers",
+                        WEIR_TRUE_COSTS_MAX);
+        return 0;
+    }
+    at += 2;
+    for (uint64_t i = 0; i < count; i++, at += 2) {
+        struct weir_reason reason;
+        int attribute = weir_rules_cost_source(rules, call->args[at]);
+        if (attribute < 0) {
+            weir_cost_unknown(call->args[at], &reason);
+            weir_resp_error(call, "ERR %s", reason.text);
+            return 0;
+        }
+        costs[i].attribute = (uint16_t)attribute;
+        if (!cost_read(call, at + 1, &costs[i].amount))
+            return 0;
+    }
+    settle->how = WEIR_SETTLE_COSTS;
+    settle->true_costs = costs;
+    settle->true_count = (uint16_t)count;
+    return at;
+}
+
+/* Reads what a settlement says: COST n or COSTS n name number ..., STATUS s, or both. */
+static bool settlement_read(struct weir_resp_call *call, struct weir_true_cost *costs,
+                            struct weir_settle *settle)
+{
+    const struct weir_bytes *args = call->args;
+    uint32_t at = 2;
+    settle->how = WEIR_SETTLE_STATUS;
+    while (at < call->count) {
+        bool priced = settle->how != WEIR_SETTLE_STATUS;
+        if (at + 1 == call->count) {
+            weir_resp_syntax_error(call);
+            return false;
+        }
+        if (weir_resp_is(args[at], "STATUS") && settle->status == 0) {
+            if (weir_status_parse(args[at + 1], &settle->status) < 0) {
+                weir_resp_error(call, "ERR STATUS must be 100 to 599, or a class like 5xx");
+                return false;
+            }
+            at += 2;
+        } else if (weir_resp_is(args[at], "COST") && !priced) {
+            if (!cost_read(call, at + 1, &settle->cost))
+                return false;
+            settle->how = WEIR_SETTLE_COST;
+            at += 2;
+        } else if (weir_resp_is(args[at], "COSTS") && !priced) {
+            at = costs_read(call, at, costs, settle);
+            if (at == 0)
+                return false;
+        } else {
+            weir_resp_syntax_error(call);
+            return false;
+        }
+    }
+    return true;
+}
+
 void weir_resp_settle_reservation(struct weir_resp_call *call)
 {
     struct weir_worker *worker = call->redis->worker;
+    struct weir_true_cost costs[WEIR_TRUE_COSTS_MAX];
     struct weir_settle settle = {.how = WEIR_SETTLE_COST};
-    const struct weir_bytes *args = call->args;
-    int64_t cost = 0;
-    if (weir_resp_is(args[2], "STATUS")) {
-        settle.how = WEIR_SETTLE_STATUS;
-        if (weir_status_parse(args[3], &settle.status) < 0) {
-            weir_resp_error(call, "ERR STATUS must be 100 to 599, or a class like 5xx");
-            return;
-        }
-    } else if (!weir_resp_is(args[2], "COST")) {
-        weir_resp_syntax_error(call);
+    if (!settlement_read(call, costs, &settle))
         return;
-    } else if (!option_number(call, 2, &cost)) {
-        return;
-    }
-    settle.cost = (uint64_t)cost;
     struct weir_decision *decision = weir_worker_take(worker);
     if (!decision) { /* not after weir_worker_has_room */
         weir_resp_error(call, "ERR overloaded");
         return;
     }
-    int err = weir_settle_begin(worker, decision, args[1], &settle);
+    int err = weir_settle_begin(worker, decision, call->args[1], &settle);
     if (err == 0) {
         weir_resp_wait(call, decision, settle_write);
         return;

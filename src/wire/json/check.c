@@ -61,6 +61,7 @@ enum field {
     FIELD_HEADERS,
     FIELD_ATTRIBUTES,
     FIELD_COST,
+    FIELD_COSTS,
     FIELD_DRY_RUN,
     FIELD_IDEMPOTENCY_KEY,
     FIELD_T,
@@ -75,10 +76,9 @@ enum field {
         text, sizeof(text) - 1                                                                     \
     }
 static const struct weir_bytes field_names[FIELDS] = {
-    NAME("method"),          NAME("path"),       NAME("host"), NAME("ip"),
-    NAME("headers"),         NAME("attributes"), NAME("cost"), NAME("dry_run"),
-    NAME("idempotency_key"), NAME("t"),          NAME("life"), NAME("status"),
-    NAME("latency_ms")};
+    NAME("method"),     NAME("path"), NAME("host"),   NAME("ip"),        NAME("headers"),
+    NAME("attributes"), NAME("cost"), NAME("costs"),  NAME("dry_run"),   NAME("idempotency_key"),
+    NAME("t"),          NAME("life"), NAME("status"), NAME("latency_ms")};
 #undef NAME
 
 /* By size and first letter, which differ for all but a few. */
@@ -137,6 +137,8 @@ static int field_read(struct json_scan *scan, enum field field, struct weir_chec
         return pairs_read(scan, check->attributes, &check->attribute_count, false);
     case FIELD_COST:
         return json_scan_unsigned(scan, &check->cost);
+    case FIELD_COSTS:
+        return weir_json_costs_read(scan, &check->costs);
     case FIELD_DRY_RUN:
         return json_scan_bool(scan, &check->dry_run);
     case FIELD_IDEMPOTENCY_KEY:
@@ -162,7 +164,7 @@ static void check_clear(struct weir_check_json *check)
     check->t_ns = 0;
     check->dry_run = check->has_t = check->has_life = false;
     check->life_ns = check->status = check->latency_ms = 0;
-    check->header_count = check->attribute_count = 0;
+    check->header_count = check->attribute_count = check->costs.count = 0;
     check->has_headers = false;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON of /v1/check and of replayed traces: a parser for one fixed schema (RFC 8259), in place.
  *
- *   {"method","path","host","ip","headers":{},"attributes":{},"cost","dry_run","idempotency_key",
- *    "t","life","status","latency_ms"}
+ *   {"method","path","host","ip","headers":{},"attributes":{},"cost","costs":{},"dry_run",
+ *    "idempotency_key","t","life","status","latency_ms"}
  *
  * All optional, in any order; an unknown or repeated key is an error, so that a typing mistake
  * never turns a limit off. Strings are unescaped in place (so `text` is written to); they must be
@@ -23,6 +23,8 @@
 #include <weir/bytes.h>
 #include <weir/error.h>
 
+#include "wire/json/costs.h"
+
 #define WEIR_CHECK_JSON_PAIRS_MAX 64 /* headers, and attributes, of one check */
 #define WEIR_CHECK_JSON_BATCH_MAX                                                                  \
     1000 /* checks of one array; with http/http1.h's body, 1 KiB each */
@@ -41,6 +43,7 @@ struct weir_check_json {
     bool dry_run, has_t, has_life;
     bool has_headers; /* it says which headers there are, be it none */
     uint16_t header_count, attribute_count;
+    struct weir_json_costs costs; /* costs.h */
     struct weir_check_pair headers[WEIR_CHECK_JSON_PAIRS_MAX];
     struct weir_check_pair attributes[WEIR_CHECK_JSON_PAIRS_MAX];
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See settle.h. */
 #include "wire/json/settle.h"
-#include "core/bytes.h"
 
 #include <string.h>
 
+#include "core/bytes.h"
 #include "wire/json/scan.h"
 
 int weir_status_parse(struct weir_bytes text, uint32_t *status)
@@ -55,7 +55,17 @@ bool weir_settle_json_has_reservation(const char *text, size_t size)
     return false;
 }
 
-enum field { FIELD_RESERVATION = 1, FIELD_TRUTH = 2, FIELD_LATENCY = 4 };
+enum field { RESERVATION, COST, COSTS, STATUS, OUTCOME, LATENCY, FIELDS };
+
+static const char *const field_names[FIELDS] = {"reservation", "cost",    "costs",
+                                                "status",      "outcome", "latency_ms"};
+
+/* Of the same kind as one that was given: each at most once. */
+static const uint8_t excludes[FIELDS] = {
+    [RESERVATION] = 1 << RESERVATION,       [COST] = 1 << COST | 1 << COSTS,
+    [COSTS] = 1 << COST | 1 << COSTS,       [STATUS] = 1 << STATUS | 1 << OUTCOME,
+    [OUTCOME] = 1 << STATUS | 1 << OUTCOME, [LATENCY] = 1 << LATENCY,
+};
 
 static int status_read(struct json_scan *scan, struct weir_settle_json *settle)
 {
@@ -69,29 +79,44 @@ static int status_read(struct json_scan *scan, struct weir_settle_json *settle)
     return err;
 }
 
+static int value_read(struct json_scan *scan, enum field field, struct weir_settle_json *settle)
+{
+    switch (field) {
+    case RESERVATION:
+        return json_scan_string(scan, &settle->reservation);
+    case COST:
+        settle->has_cost = true;
+        return json_scan_unsigned(scan, &settle->cost);
+    case COSTS:
+        settle->has_costs = true;
+        return weir_json_costs_read(scan, &settle->costs);
+    case LATENCY:
+        settle->has_latency = true;
+        return json_scan_unsigned(scan, &settle->latency_ms);
+    default:
+        return status_read(scan, settle);
+    }
+}
+
 static int field_read(struct json_scan *scan, struct weir_bytes name,
                       struct weir_settle_json *settle, unsigned *seen)
 {
-    bool token = weir_bytes_are(name, "reservation"), cost = weir_bytes_are(name, "cost");
-    bool latency = weir_bytes_are(name, "latency_ms");
-    unsigned field = token ? FIELD_RESERVATION : latency ? FIELD_LATENCY : FIELD_TRUTH;
-    if (!token && !cost && !latency && !weir_bytes_are(name, "status") &&
-        !weir_bytes_are(name, "outcome"))
+    unsigned field = 0;
+    while (field < FIELDS && !weir_bytes_are(name, field_names[field]))
+        field++;
+    if (field == FIELDS)
         return json_scan_fail(scan, WEIR_ERR_SYNTAX, name.data - 1, "unknown field");
-    if ((*seen & field) != 0) {
+    if ((*seen & excludes[field]) != 0) {
+        bool repeated = (*seen >> field & 1) != 0;
         return json_scan_fail(scan, WEIR_ERR_SYNTAX, name.data - 1,
-                              token || latency ? "repeated field"
-                                               : "exactly one of cost or status is required");
+                              repeated ? "repeated field"
+                              : field == COST || field == COSTS
+                                  ? "one of cost and costs is enough"
+                                  : "status and outcome are the same");
     }
-    *seen |= field;
-    scan->field = token ? "reservation" : latency ? "latency_ms" : cost ? "cost" : "status";
-    if (token)
-        return json_scan_string(scan, &settle->reservation);
-    if (latency) {
-        settle->has_latency = true;
-        return json_scan_unsigned(scan, &settle->latency_ms);
-    }
-    return cost ? json_scan_unsigned(scan, &settle->cost) : status_read(scan, settle);
+    *seen |= 1U << field;
+    scan->field = field == OUTCOME ? "status" : field_names[field];
+    return value_read(scan, (enum field)field, settle);
 }
 
 int weir_settle_json_parse(char *text, size_t size, struct weir_settle_json *settle,
@@ -113,11 +138,12 @@ int weir_settle_json_parse(char *text, size_t size, struct weir_settle_json *set
         more = field_read(&scan, name, settle, &seen);
     }
     scan.field = NULL;
-    if (more == 0 && (seen & ~(unsigned)FIELD_LATENCY) != (FIELD_RESERVATION | FIELD_TRUTH)) {
+    bool told = settle->has_cost || settle->has_costs || settle->status != 0;
+    if (more == 0 && (!settle->reservation.data || !told)) {
         return json_scan_fail(&scan, WEIR_ERR_SYNTAX, scan.at,
-                              (seen & FIELD_RESERVATION) == 0
+                              !settle->reservation.data
                                   ? "\"reservation\" is required"
-                                  : "\"cost\" or \"status\" is required");
+                                  : "\"cost\", \"costs\" or \"status\" is required");
     }
     return more < 0 ? more : json_scan_end(&scan);
 }

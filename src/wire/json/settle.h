@@ -2,10 +2,11 @@
 /* The JSON of /v1/settle and /v1/report: a parser for one fixed schema, in place, as check.h.
  *
  *   {"reservation": TOKEN, "cost": N}
+ *   {"reservation": TOKEN, "costs": {"tokens": N}}     costs by name: costs.h
  *   {"reservation": TOKEN, "status": 503}     or "503", or a class: "5xx", which is 500
  *   {"reservation": TOKEN, "outcome": "5xx"}  the same
  *
- * One of cost and status, once; perhaps "latency_ms": N; nothing else.
+ * One of cost and costs, a status, or both; perhaps "latency_ms": N; nothing else.
  */
 #ifndef WEIR_WIRE_JSON_SETTLE_H
 #define WEIR_WIRE_JSON_SETTLE_H
@@ -14,12 +15,15 @@
 #include <weir/bytes.h>
 #include <weir/error.h>
 
+#include "wire/json/costs.h"
+
 struct weir_settle_json {
     struct weir_bytes reservation;
-    uint64_t cost;
+    uint64_t cost;       /* with has_cost */
     uint64_t latency_ms; /* with has_latency: how long the request took */
-    uint32_t status;     /* 100 to 599; 0: `cost` is given */
-    bool has_latency;
+    uint32_t status;     /* 100 to 599; 0: none is given */
+    bool has_cost, has_costs, has_latency;
+    struct weir_json_costs costs; /* with has_costs */
 };
 
 /* Returns 0. Errors: WEIR_ERR_SYNTAX, WEIR_ERR_RANGE; `reason` (may be NULL) names the field and

@@ -13,7 +13,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const char *token = settle.reservation.data;
         REQUIRE(token >= copy && token + settle.reservation.size <= copy + size);
         REQUIRE(settle.status == 0 || (settle.status >= 100 && settle.status <= 599));
-        REQUIRE(settle.status == 0 || settle.cost == 0);
+        REQUIRE(settle.has_cost || settle.has_costs || settle.status != 0);
+        REQUIRE(!settle.has_cost || !settle.has_costs);
+        REQUIRE(settle.costs.count <= WEIR_JSON_COSTS_MAX);
+        for (uint16_t i = 0; i < settle.costs.count; i++) {
+            const struct weir_json_cost *cost = &settle.costs.of[i];
+            REQUIRE(cost->name.data >= copy && cost->name.data + cost->name.size <= copy + size);
+            REQUIRE(cost->text.data >= copy && cost->text.data + cost->text.size <= copy + size);
+            REQUIRE(cost->text.size > 0);
+        }
     }
     free(copy);
     return 0;

@@ -31,11 +31,6 @@ static const struct weir_limit_spec specs[2][STATES] = {
 static const uint64_t debt_percent[STATES] = {
     [WINDOW] = 50, [LOG] = 0, [BUCKET] = 100, [QUOTA] = 0, [PAIR_HOUR] = 100, [PAIR_DAY] = 100};
 
-uint64_t state_unit(int state)
-{
-    return state == WINDOW ? WINDOW_UNIT : 1;
-}
-
 static uint64_t day_of(uint64_t t)
 {
     return (t - start_ns) / DAY_NS;
@@ -152,42 +147,56 @@ static void refund(struct account *account, int state, uint64_t now_ns, uint64_t
 
 /* --- Requests and settlements ----------------------------------------------------------------- */
 
+struct charged account_price(uint64_t cost, uint64_t log, uint64_t bucket)
+{
+    return (struct charged){.estimate = cost,
+                            .unit = {[WINDOW] = WINDOW_UNIT,
+                                     [LOG] = log,
+                                     [BUCKET] = bucket,
+                                     [QUOTA] = 1,
+                                     [PAIR_HOUR] = 1,
+                                     [PAIR_DAY] = 1}};
+}
+
 bool account_admits(const struct account *account, const struct generation *now, uint64_t now_ns,
-                    uint64_t cost)
+                    const struct charged *price)
 {
     for (int i = 0; i < STATES; i++)
-        if (now->has[i] && room(account, i, now_ns, 0) < cost * state_unit(i))
+        if (now->has[i] && room(account, i, now_ns, 0) < price->estimate * price->unit[i])
             return false;
     return true;
 }
 
 void account_charge(struct account *account, const struct generation *now, uint64_t now_ns,
-                    uint64_t cost, struct charged *charged)
+                    struct charged *price)
 {
-    *charged = (struct charged){.at_ns = now_ns, .estimate = cost};
+    price->at_ns = now_ns;
     for (int i = 0; i < STATES; i++) {
-        charged->has[i] = now->has[i];
+        price->has[i] = now->has[i];
         if (now->has[i])
-            charge(account, i, now_ns, cost * state_unit(i));
+            charge(account, i, now_ns, price->estimate * price->unit[i]);
     }
-    account->truth[hour_of(now_ns)] += cost * WINDOW_UNIT;
+    account->truth[hour_of(now_ns)] += price->estimate * WINDOW_UNIT;
+}
+
+/* Of one state that was charged. */
+static void debit(struct account *account, int state, uint64_t now_ns, uint64_t wanted)
+{
+    uint64_t debt = account_capacity(account, state) * debt_percent[state] / 100;
+    uint64_t most = room(account, state, now_ns, debt);
+    charge(account, state, now_ns, wanted < most ? wanted : most);
+    if (state == WINDOW) {
+        account->truth[hour_of(now_ns)] += wanted;
+        account->given[hour_of(now_ns)] += wanted > most ? wanted - most : 0;
+    }
 }
 
 void account_debit(struct account *account, const struct generation *now, uint64_t now_ns,
                    const struct charged *charged, uint64_t cost)
 {
-    uint64_t excess = cost - charged->estimate;
-    for (int i = 0; i < STATES; i++) {
-        if (!now->has[i] || !charged->has[i])
-            continue;
-        uint64_t debt = account_capacity(account, i) * debt_percent[i] / 100;
-        uint64_t most = room(account, i, now_ns, debt), wanted = excess * state_unit(i);
-        charge(account, i, now_ns, wanted < most ? wanted : most);
-        if (i == WINDOW) {
-            account->truth[hour_of(now_ns)] += wanted;
-            account->given[hour_of(now_ns)] += wanted > most ? wanted - most : 0;
-        }
-    }
+    for (int i = 0; i < STATES; i++)
+        if (now->has[i] && charged->has[i])
+            debit(account, i, now_ns, (cost - charged->estimate) * charged->unit[i]);
 }
 
 /* Of one state that was charged. */
@@ -208,8 +217,23 @@ void account_return(struct account *account, const struct generation *now, uint6
 {
     for (int i = 0; i < STATES; i++)
         if (charged->has[i] && now->has[i])
-            give_back(account, i, now_ns, charged, (charged->estimate - cost) * state_unit(i),
+            give_back(account, i, now_ns, charged, (charged->estimate - cost) * charged->unit[i],
                       lost);
+}
+
+void account_correct(struct account *account, const struct generation *now, uint64_t now_ns,
+                     const struct charged *charged, const uint64_t truth[STATES], unsigned set,
+                     bool debits)
+{
+    for (int i = 0; i < STATES; i++) {
+        if (!now->has[i] || !charged->has[i] || (set >> i & 1) == 0)
+            continue;
+        if (debits && truth[i] > charged->unit[i])
+            debit(account, i, now_ns, (truth[i] - charged->unit[i]) * charged->estimate);
+        else if (!debits && truth[i] < charged->unit[i])
+            give_back(account, i, now_ns, charged,
+                      (charged->unit[i] - truth[i]) * charged->estimate, false);
+    }
 }
 
 unsigned account_outcome_capped(const struct generation *now, const struct charged *charged)
@@ -226,7 +250,8 @@ unsigned account_outcome_admits(struct account *account, uint64_t now_ns,
 {
     unsigned set = 0;
     for (int i = 0; i < STATES; i++)
-        if ((among >> i & 1) != 0 && model_admits(&account->caps[i], now_ns, charged->estimate))
+        if ((among >> i & 1) != 0 &&
+            model_admits(&account->caps[i], now_ns, charged->estimate * charged->unit[i]))
             set |= 1U << i;
     return set;
 }
@@ -234,10 +259,12 @@ unsigned account_outcome_admits(struct account *account, uint64_t now_ns,
 void account_outcome_charge(struct account *account, uint64_t now_ns, const struct charged *charged,
                             unsigned set)
 {
-    const struct weir_use use = {.now_ns = now_ns, .cost = charged->estimate};
-    for (int i = 0; i < STATES; i++)
+    for (int i = 0; i < STATES; i++) {
+        const struct weir_use use = {.now_ns = now_ns,
+                                     .cost = charged->estimate * charged->unit[i]};
         if ((set >> i & 1) != 0)
             model_charge(&account->caps[i], &use);
+    }
 }
 
 void account_outcome_return(struct account *account, uint64_t now_ns, const struct charged *charged,
@@ -245,7 +272,7 @@ void account_outcome_return(struct account *account, uint64_t now_ns, const stru
 {
     for (int i = 0; i < STATES; i++)
         if ((set >> i & 1) != 0)
-            give_back(account, i, now_ns, charged, charged->estimate, lost);
+            give_back(account, i, now_ns, charged, charged->estimate * charged->unit[i], lost);
 }
 
 /* --- The operator ----------------------------------------------------------------------------- */

@@ -32,6 +32,7 @@ struct account {
 /* What was charged for a request. */
 struct charged {
     uint64_t at_ns, estimate;
+    uint64_t unit[STATES]; /* what a request of cost 1 takes */
     bool has[STATES];
 };
 
@@ -40,8 +41,6 @@ struct generation {
     bool has[STATES];
 };
 extern const struct generation generations[2];
-
-uint64_t state_unit(int state);
 
 /* Day 0 begins at `start_ns`, a midnight. */
 void account_open(struct account *account, uint64_t start_ns);
@@ -52,11 +51,13 @@ void account_reload(struct account *account, int generation);
 uint64_t account_remaining(const struct account *account, int state, uint64_t now_ns);
 uint64_t account_capacity(const struct account *account, int state);
 
-/* Whether a request is admitted, and its charge. */
+/* What a request will be charged that names these costs: see `cost` of the rules. */
+struct charged account_price(uint64_t cost, uint64_t log, uint64_t bucket);
+/* Whether it is admitted, and its charge. */
 bool account_admits(const struct account *account, const struct generation *now, uint64_t now_ns,
-                    uint64_t cost);
+                    const struct charged *price);
 void account_charge(struct account *account, const struct generation *now, uint64_t now_ns,
-                    uint64_t cost, struct charged *charged);
+                    struct charged *price);
 
 /* A true cost above the estimate: what lies beyond the floor of debt is dropped. */
 void account_debit(struct account *account, const struct generation *now, uint64_t now_ns,
@@ -64,6 +65,11 @@ void account_debit(struct account *account, const struct generation *now, uint64
 /* One below it, or a release (0). With `lost`, only the record of it was made. */
 void account_return(struct account *account, const struct generation *now, uint64_t now_ns,
                     const struct charged *charged, uint64_t cost, bool lost);
+/* The same of a set of states, by true costs of their own; what it gives back is of none that
+ * the ledger is about. */
+void account_correct(struct account *account, const struct generation *now, uint64_t now_ns,
+                     const struct charged *charged, const uint64_t truth[STATES], unsigned set,
+                     bool debit);
 /* By outcome, as sets of states: which have a cap, and those of `among` whose cap admits it; then,
  * of a set, the caps' charge, and what is given back. */
 unsigned account_outcome_capped(const struct generation *now, const struct charged *charged);

@@ -13,6 +13,7 @@
 #include "reservation_model.h"
 #include "rig.h"
 #include "rules/match/key_values.h"
+#include "rules/source.h"
 #include "table_rig.h"
 #include "test.h"
 
@@ -29,12 +30,14 @@
 
 #define LIMITS(window, log, day, quota)                                                            \
     "version: 1\n"                                                                                 \
+    "attributes: [l, b]\n"                                                                         \
     "limits:\n"                                                                                    \
     "- {name: window, key: [user], algorithm: fixed_window, rate: " window                         \
     ", cost: 3, debt: 50%}\n"                                                                      \
-    "- {name: log, key: [user], algorithm: sliding_log, rate: " log ", debt: 0%}\n"                \
+    "- {name: log, key: [user], algorithm: sliding_log, rate: " log ", debt: 0%,\n"                \
+    "   cost: {from: l, max: 9}}\n"                                                                \
     "- {name: bucket, key: [user], algorithm: token_bucket, rate: 60/h, burst: 800,\n"             \
-    "   refund_on: [5xx], refund_cap: 100%}\n" quota                                               \
+    "   cost: {from: b, max: 9}, refund_on: [5xx], refund_cap: 100%}\n" quota                      \
     "- {name: pair, key: [user], algorithm: fixed_window, rate: [500/h, " day "]}\n"
 
 static const char *const texts[2] = {
@@ -74,7 +77,7 @@ static struct {
     int generation;
 } world;
 
-static uint64_t counted[FAULTS], settlements, repetitions, capped, partly, debts, operations;
+static uint64_t counted[FAULTS], settlements, repetitions, capped, partly, debts, operations, mixed;
 
 static uint64_t draw(uint64_t below)
 {
@@ -162,15 +165,25 @@ static void close_world(void)
     weir_table_close(world.table);
 }
 
-static struct weir_decision *ask(int key, uint64_t cost)
+static uint16_t cost_source(const char *name)
 {
+    int attribute = weir_rules_cost_source(world.rules[world.generation], weir_bytes_of(name));
+    assert_true(attribute >= 0);
+    return (uint16_t)attribute;
+}
+
+static struct weir_decision *ask(int key, const struct charged *price)
+{
+    static const char *const digits[10] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
     struct weir_request request;
     struct weir_reason reason;
     struct weir_decision *d = weir_engine_take(world.engine);
     assert_non_null(d);
     weir_request_clear(&request, weir_rules_attribute_count(world.rules[world.generation]));
     request.values[WEIR_ATTR_USER] = weir_bytes_of(users[key]);
-    request.cost = cost;
+    request.cost = price->estimate;
+    weir_request_put_cost(&request, cost_source("l"), weir_bytes_of(digits[price->unit[LOG]]));
+    weir_request_put_cost(&request, cost_source("b"), weir_bytes_of(digits[price->unit[BUCKET]]));
     assert_int_equal(weir_engine_apply_rules(world.engine, d, &request, &reason), 0);
     return d;
 }
@@ -228,17 +241,20 @@ static void reserve(int key)
     struct account *account = &world.accounts[key];
     struct open_reservation *r = &world.open[world.open_count];
     uint64_t cost = 1 + draw(draw(2) ? 20 : 150), life_ns, id;
-    struct weir_decision *d = ask(key, cost);
-    bool admitted = account_admits(account, rules_now(), world.now_ns, cost);
+    struct charged price =
+        account_price(cost, draw(3) ? 1 : 1 + draw(4), draw(3) ? 1 : 1 + draw(4));
+    struct weir_decision *d = ask(key, &price);
+    bool admitted = account_admits(account, rules_now(), world.now_ns, &price);
     assert_int_equal(weir_engine_apply_reservation(world.engine, d, cost, LIFE, NULL), 0);
     set_fault(1);
     bool charged = admitted && was_done(0, world.fuse, world.fault);
     bool known = went_on(0, world.fuse, world.fault);
     d = run(d);
     end_fault();
-    *r = (struct open_reservation){.key = key, .charged = {world.now_ns, cost, {false}}};
+    price.at_ns = world.now_ns;
     if (charged)
-        account_charge(account, rules_now(), world.now_ns, cost, &r->charged);
+        account_charge(account, rules_now(), world.now_ns, &price);
+    *r = (struct open_reservation){.key = key, .charged = price};
     if (d == NULL)
         return;
     assert_int_equal(d->verdict == WEIR_ALLOWED, admitted || !known);
@@ -285,6 +301,72 @@ static uint32_t model_settle(struct open_reservation *r, const struct weir_settl
     return 0;
 }
 
+/* By costs of their own for LOG and BUCKET (`said`, a set), perhaps with an outcome. */
+struct truth {
+    uint64_t unit[STATES];
+    unsigned said;
+};
+
+/* Whether a settlement corrects something upwards, or downwards. */
+static bool corrects(const struct charged *c, const struct truth *truth, bool up)
+{
+    for (int i = 0; i < STATES; i++) {
+        bool here = c->has[i] && c->estimate > 0 && (truth->said >> i & 1) != 0;
+        if (here && rules_now()->has[i] &&
+            (up ? truth->unit[i] > c->unit[i] : truth->unit[i] < c->unit[i]))
+            return true;
+    }
+    return false;
+}
+
+/* What is given back at last, by the submit `number`. */
+static void model_back(struct open_reservation *r, const struct truth *truth, unsigned given,
+                       bool done)
+{
+    struct account *account = &world.accounts[r->key];
+    if (done)
+        account_correct(account, rules_now(), world.now_ns, &r->charged, truth->unit, truth->said,
+                        false);
+    account_outcome_return(account, world.now_ns, &r->charged, given, !done);
+}
+
+/* As model_settle, by costs: the debits with the record, then the caps, then what goes back. */
+static uint32_t model_costs(struct open_reservation *r, const struct truth *truth, uint32_t status,
+                            uint32_t fuse, enum fault fault)
+{
+    struct account *account = &world.accounts[r->key];
+    const struct charged *c = &r->charged;
+    bool up = corrects(c, truth, true), down = corrects(c, truth, false);
+    unsigned wanted = status == 500 ? account_outcome_capped(rules_now(), c) & ~truth->said : 0;
+    unsigned given = account_outcome_admits(account, world.now_ns, c, wanted);
+    uint32_t n = 0, record = UINT32_MAX;
+    if (up) {
+        if (!was_done(0, fuse, fault))
+            return UINT32_MAX;
+        account_correct(account, rules_now(), world.now_ns, c, truth->unit, truth->said, true);
+        record = 0;
+        mixed += down;
+        if (!went_on(n++, fuse, fault))
+            return record;
+    }
+    if (given != wanted) { /* denied: nothing is done */
+        capped++;
+        if (!went_on(n++, fuse, fault))
+            return record;
+    }
+    if (!up || given != 0) { /* the caps, where nothing was debited with the record */
+        if (!was_done(n, fuse, fault))
+            return record;
+        account_outcome_charge(account, world.now_ns, c, given);
+        if (!up)
+            record = n;
+        if (!went_on(n++, fuse, fault))
+            return account_outcome_return(account, world.now_ns, c, given, true), record;
+    }
+    model_back(r, truth, given, was_done(n, fuse, fault));
+    return record;
+}
+
 /* One that has charged nothing leaves no record: it is settled anew each time, which does nothing.
  */
 static bool has_record(const struct open_reservation *r)
@@ -295,14 +377,30 @@ static bool has_record(const struct open_reservation *r)
     return r->settled && charged;
 }
 
+static void name_costs(struct weir_settle *truth, const struct truth *costs,
+                       struct weir_true_cost named[2])
+{
+    truth->true_costs = named;
+    truth->status = draw(2) ? truth->status : 0;
+    if ((costs->said >> LOG & 1) != 0)
+        named[truth->true_count++] = (struct weir_true_cost){cost_source("l"), costs->unit[LOG]};
+    if ((costs->said >> BUCKET & 1) != 0)
+        named[truth->true_count++] = (struct weir_true_cost){cost_source("b"), costs->unit[BUCKET]};
+}
+
 static void settle(struct open_reservation *r)
 {
     struct weir_settled settled;
-    struct weir_settle truth = {.how = (uint8_t)draw(3), .status = draw(3) ? 500 : 200};
+    struct weir_settle truth = {.how = (uint8_t)draw(4), .status = draw(3) ? 500 : 200};
+    struct truth costs = {.unit = {[LOG] = draw(6), [BUCKET] = draw(6)},
+                          .said = (draw(2) ? 1U << LOG : 0) | (draw(2) ? 1U << BUCKET : 0)};
+    struct weir_true_cost named[2];
     struct weir_bytes token = {r->token, r->size};
     bool late = world.now_ns >= r->ends_at_ns, was_settled = has_record(r);
     if (truth.how == WEIR_SETTLE_COST)
         truth.cost = draw(4) == 0 ? draw(2000) : draw(2 * r->charged.estimate + 1);
+    if (truth.how == WEIR_SETTLE_COSTS)
+        name_costs(&truth, &costs, named);
     struct weir_decision *d = weir_engine_take(world.engine);
     int err = weir_engine_apply_settle(world.engine, d, token, &truth, world.now_ns);
     if (late && truth.how != WEIR_SETTLE_RELEASE) {
@@ -311,11 +409,12 @@ static void settle(struct open_reservation *r)
         return;
     }
     assert_int_equal(err, 0);
-    set_fault(3);
+    set_fault(truth.how == WEIR_SETTLE_COSTS ? 5 : 3);
     uint32_t fuse = world.fuse, record = UINT32_MAX;
     enum fault fault = world.fault;
     if (!was_settled)
-        record = model_settle(r, &truth, fuse, fault);
+        record = truth.how == WEIR_SETTLE_COSTS ? model_costs(r, &costs, truth.status, fuse, fault)
+                                                : model_settle(r, &truth, fuse, fault);
     r->settled = r->settled || record != UINT32_MAX;
     d = run(d);
     bool lost = world.blown;
@@ -389,7 +488,8 @@ static void pass_time(void)
 static void compare(int key)
 {
     const struct account *account = &world.accounts[key];
-    struct weir_decision *d = ask(key, 0);
+    const struct charged nothing = account_price(0, 0, 0);
+    struct weir_decision *d = ask(key, &nothing);
     uint64_t least, most;
     uint16_t at = 0;
     d->op = WEIR_OP_PEEK;
@@ -442,6 +542,7 @@ TEST("in any order over any fault states are what the model says")
     for (int i = 0; i < FAULTS; i++)
         assert_true(counted[i] > 20 * WORLDS);
     assert_true(settlements > 300 * WORLDS && repetitions > 50 * WORLDS && debts > 20 * WORLDS);
+    assert_true(mixed > WORLDS);
     assert_true(capped > WORLDS && partly > 0 && operations > 50 * WORLDS);
 }
 

@@ -115,7 +115,8 @@ bool weir_strikes_settle(struct weir_engine *engine, const struct weir_reservati
     const struct weir_rules *rules = weir_engine_rules(engine);
     struct weir_strike strike;
     bool any = false;
-    if (settle->how != WEIR_SETTLE_STATUS || settle->no_strikes || !engine->strikes)
+    if (settle->how == WEIR_SETTLE_RELEASE || settle->status == 0 || settle->no_strikes ||
+        !engine->strikes)
         return false;
     for (uint8_t i = 0; i < reservation->strikes.count; i++) {
         if (!weir_strike_find(rules, &reservation->strikes.strikes[i], &strike) ||

@@ -8,6 +8,9 @@
  *   cost below, or release    DEBIT [record], then REFUND [limits...]
  *   an outcome that gives     DECIDE [caps..., record]: allowed, then REFUND [limits...];
  *   something back            denied, again without the limits whose caps have denied
+ *   costs by name             what of these it takes: DEBIT [limits above..., record], then
+ *                             DECIDE [caps...], then REFUND [limits below and given back...],
+ *                             which takes the limits above by 0, so that they are reported
  *   else                      DEBIT [record]
  *   nothing was reserved      DECIDE []; where the outcome is a strike DEBIT [record]
  *
@@ -34,19 +37,24 @@
 #define RECORD_DOMAIN UINT64_C(0x656c747465737277) /* "wrsettle" */
 #define CAP_DOMAIN UINT64_C(0x7061637277)          /* "wrcap" */
 
-enum step { STEP_FIRST, STEP_BACK };
+enum step { STEP_FIRST, STEP_CAPS, STEP_BACK };
 
 /* What a settlement knows between its steps; kept in the decision's scratch. */
 struct plan {
     struct weir_settle settle;
     uint8_t step; /* that is being decided */
     bool last;
+    bool caps_wait; /* until what is charged more has been */
     struct weir_settled settled;
-    uint64_t wanted[WEIR_CHECKS_MAX];
+    uint64_t wanted[WEIR_CHECKS_MAX]; /* of a debit's check */
+    uint64_t truth[WEIR_CHECKS_MAX];  /* of a part: the true cost of one unit, where `said` */
+    uint64_t charged[WEIR_CHECKS_MAX], dropped[WEIR_CHECKS_MAX]; /* of a part, once it is debited */
+    uint32_t said;                    /* parts whose true cost the settlement says by name */
+    uint32_t debited;                 /* parts that were charged more before the last step */
     uint32_t capped;                  /* parts whose caps have denied */
-    uint8_t part_of[WEIR_CHECKS_MAX]; /* of a cap's check */
+    uint8_t part_of[WEIR_CHECKS_MAX]; /* of the check of a cap or a debit */
     char record[17];                  /* the record's name in a remote store */
-    char truth[33]; /* and of the one that says the true cost: see add_records_of_tags */
+    char sum[33]; /* and of the one that says the true cost: see add_records_of_tags */
     unsigned char token[WEIR_RESERVATION_BYTES_MAX];
 };
 _Static_assert(sizeof(struct plan) <= WEIR_SCRATCH_BYTES, "a plan fits into the scratch");
@@ -302,8 +310,8 @@ static void add_records_of_tags(struct step_maker *maker)
         if (is_new_tag(r, i))
             add_record_at(maker, r->parts[i].tag, record_name(maker));
     add_record_at(maker, first_tag(r),
-                  (struct weir_bytes){scratch_at(maker->entry, offsetof(struct plan, truth)),
-                                      sizeof maker->plan->truth});
+                  (struct weir_bytes){scratch_at(maker->entry, offsetof(struct plan, sum)),
+                                      sizeof maker->plan->sum});
 }
 
 /* A limit's part of the reservation under the present rules; false: it is gone. */
@@ -315,37 +323,72 @@ static bool find_part(struct step_maker *maker, const struct weir_reserved *part
                                   now);
 }
 
-/* The true cost is above the estimate. */
+static uint64_t reserved_by(const struct weir_reservation *r, uint16_t i)
+{
+    return times(r->parts[i].unit, r->estimate);
+}
+
+/* Takes what part `i` has cost in truth; false: the settlement does not say so. */
+static bool true_cost(const struct plan *plan, const struct weir_reservation *r, uint16_t i,
+                      uint64_t *cost)
+{
+    if (plan->settle.how == WEIR_SETTLE_COST)
+        *cost = times(r->parts[i].unit, plan->settle.cost);
+    else if ((plan->said >> i & 1) != 0)
+        *cost = times(plan->truth[i], r->estimate);
+    else
+        return false;
+    return true;
+}
+
+static void add_debit(struct step_maker *maker, uint16_t i, const struct weir_settling *now,
+                      uint64_t cost)
+{
+    const struct weir_reserved *part = &maker->reservation.parts[i];
+    maker->plan->part_of[maker->count] = (uint8_t)i;
+    maker->plan->wanted[maker->count] = cost;
+    struct weir_check *check = add_check(maker, part, now->limit, cost);
+    check->rule = now->rule;
+    check->floor = now->floor;
+    check->flags = part->network ? WEIR_CHECK_NETWORK : 0;
+    set_scale(check, part);
+}
+
+/* Those whose true cost is above the estimate. */
 static void add_debits(struct step_maker *maker)
 {
     struct weir_reservation *r = &maker->reservation;
     struct weir_settling now;
     for (uint16_t i = 0; i < r->count; i++) {
-        const struct weir_reserved *part = &r->parts[i];
-        uint64_t cost =
-            times(part->unit, maker->plan->settle.cost) - times(part->unit, r->estimate);
-        if (!find_part(maker, part, &now)) {
-            maker->plan->settled.gone++;
+        uint64_t cost, reserved = reserved_by(r, i);
+        if (!true_cost(maker->plan, r, i, &cost) || cost <= reserved)
             continue;
-        }
-        maker->plan->wanted[maker->count] = cost;
-        struct weir_check *check = add_check(maker, part, now.limit, cost);
-        check->rule = now.rule;
-        check->floor = now.floor;
-        check->flags = part->network ? WEIR_CHECK_NETWORK : 0;
-        set_scale(check, part);
+        if (find_part(maker, &r->parts[i], &now))
+            add_debit(maker, i, &now, cost - reserved);
+        else
+            maker->plan->settled.gone++;
     }
 }
 
-/* Whether part `i` of the reservation, which is `now` that, gives something back. */
-static bool gives_back(struct step_maker *maker, uint16_t i, const struct weir_settling *now)
+/* Whether part `i` of the reservation, which is `now` that, gives something back by the outcome. */
+static bool outcome_gives(struct step_maker *maker, uint16_t i, const struct weir_settling *now)
 {
-    const struct weir_settle *settle = &maker->plan->settle;
-    if (settle->how == WEIR_SETTLE_RELEASE)
-        return (settle->keep >> i & 1) == 0;
-    return settle->how != WEIR_SETTLE_STATUS ||
-           (now->cap && (maker->plan->capped >> i & 1) == 0 &&
-            weir_rules_gives_back(weir_engine_rules(maker->engine), now->rule, settle->status));
+    const struct plan *plan = maker->plan;
+    return plan->settle.how != WEIR_SETTLE_RELEASE && plan->settle.status != 0 && now->cap &&
+           (plan->capped >> i & 1) == 0 &&
+           weir_rules_gives_back(weir_engine_rules(maker->engine), now->rule, plan->settle.status);
+}
+
+/* What part `i`, which is `now` that, gives back; 0: nothing. */
+static uint64_t gives_back(struct step_maker *maker, uint16_t i, const struct weir_settling *now)
+{
+    const struct plan *plan = maker->plan;
+    uint64_t cost, reserved = reserved_by(&maker->reservation, i);
+    if (plan->settle.how == WEIR_SETTLE_RELEASE)
+        return (plan->settle.keep >> i & 1) == 0 ? reserved : 0;
+    if (true_cost(plan, &maker->reservation, i, &cost))
+        return cost < reserved ? reserved - cost : 0;
+    return outcome_gives(maker, i, now) ? reserved : 0;
 }
 
 static void add_refund(struct step_maker *maker, const struct weir_reserved *part,
@@ -357,32 +400,52 @@ static void add_refund(struct step_maker *maker, const struct weir_reserved *par
     set_scale(check, part);
 }
 
+/* A part that was charged more takes part by 0, and so is reported. */
 static void add_refunds(struct step_maker *maker)
 {
     struct weir_reservation *r = &maker->reservation;
+    struct plan *plan = maker->plan;
     struct weir_settling now;
-    uint64_t cost = maker->plan->settle.how == WEIR_SETTLE_COST ? maker->plan->settle.cost : 0;
     for (uint16_t i = 0; i < r->count; i++) {
-        const struct weir_reserved *part = &r->parts[i];
-        if (!find_part(maker, part, &now))
-            maker->plan->settled.gone++;
-        else if (gives_back(maker, i, &now))
-            add_refund(maker, part, &now, times(part->unit, r->estimate - cost));
+        bool debited = (plan->debited >> i & 1) != 0;
+        if (!find_part(maker, &r->parts[i], &now)) {
+            plan->settled.gone++;
+            continue;
+        }
+        uint64_t back = gives_back(maker, i, &now);
+        if (back == 0 && !debited)
+            continue;
+        plan->settled.charged[maker->count] = debited ? plan->charged[i] : 0;
+        plan->settled.dropped[maker->count] = debited ? plan->dropped[i] : 0;
+        add_refund(maker, &r->parts[i], &now, back);
     }
 }
 
-/* The caps of the limits that give something back. */
+/* The caps of the limits that give something back by the outcome. */
 static void add_caps(struct step_maker *maker)
 {
     const struct weir_reservation *r = &maker->reservation;
     struct weir_settling now;
+    uint64_t cost;
     for (uint16_t i = 0; i < r->count; i++) {
         const struct weir_reserved *part = &r->parts[i];
-        if (!find_part(maker, part, &now) || !gives_back(maker, i, &now))
+        if (true_cost(maker->plan, r, i, &cost) || !find_part(maker, part, &now) ||
+            !outcome_gives(maker, i, &now))
             continue;
         maker->plan->part_of[maker->count] = (uint8_t)i;
-        add_check(maker, part, now.cap, times(part->unit, r->estimate))->hash[0] ^= CAP_DOMAIN;
+        add_check(maker, part, now.cap, reserved_by(r, i))->hash[0] ^= CAP_DOMAIN;
     }
+}
+
+/* Whether something is given back by a true cost, or by the end of a life. */
+static bool has_surplus(struct step_maker *maker)
+{
+    const struct weir_reservation *r = &maker->reservation;
+    uint64_t cost;
+    bool any = maker->plan->settle.how == WEIR_SETTLE_RELEASE;
+    for (uint16_t i = 0; i < r->count && !any; i++)
+        any = true_cost(maker->plan, r, i, &cost) && cost < reserved_by(r, i);
+    return any;
 }
 
 /* Takes out the limits whose caps have denied, with all their rates. */
@@ -391,7 +454,8 @@ static void take_capped(const struct weir_entry *entry, struct plan *plan)
     struct weir_reservation r = {.count = 0};
     weir_reservation_unpack(&r,
                             (const unsigned char *)scratch_at(entry, offsetof(struct plan, token)));
-    for (uint16_t i = 0; i + 1 < entry->decision.count; i++) { /* the last is the record */
+    uint16_t caps = entry->decision.count - (plan->step == STEP_FIRST); /* behind them the record */
+    for (uint16_t i = 0; i < caps; i++) {
         const struct weir_reserved *cap = &r.parts[plan->part_of[i]];
         if (entry->outcomes[i].verdict != WEIR_DENIED)
             continue;
@@ -402,38 +466,50 @@ static void take_capped(const struct weir_entry *entry, struct plan *plan)
     plan->settled.capped = true;
 }
 
+/* Keeps what a step has charged, for a later one to report. */
+static void note_debits(const struct weir_entry *entry, struct plan *plan)
+{
+    uint16_t count = plan->step == STEP_FIRST ? plan->settled.count : 0;
+    for (uint16_t i = 0; i < count; i++) {
+        uint8_t part = plan->part_of[i];
+        plan->charged[part] = entry->checks[i].cost;
+        plan->dropped[part] = plan->wanted[i] - entry->checks[i].cost;
+        plan->debited |= UINT32_C(1) << part;
+    }
+}
+
 /* --- Settling: the steps ---------------------------------------------------------------------- */
 
+/* The record, and what can be done in one decision with it. */
 static void make_first(struct step_maker *maker)
 {
     struct plan *plan = maker->plan;
-    const struct weir_settle *settle = &plan->settle;
-    uint64_t estimate = maker->reservation.estimate;
     uint8_t op = WEIR_OP_DEBIT;
-    plan->last = true;
+    bool surplus = has_surplus(maker);
     if (maker->reservation.count == 0 &&
-        !weir_strikes_settle(maker->engine, &maker->reservation, settle, false)) {
+        !weir_strikes_settle(maker->engine, &maker->reservation, &plan->settle, false)) {
+        plan->last = true;
         maker->entry->decision.op = WEIR_OP_DECIDE;
         return;
     }
-    if (settle->how == WEIR_SETTLE_COST && settle->cost > estimate) {
-        add_debits(maker);
-    } else if (settle->how == WEIR_SETTLE_STATUS) {
-        add_caps(maker);
-        plan->last = maker->count == 0;
-        op = plan->last ? WEIR_OP_DEBIT : WEIR_OP_DECIDE;
-    } else {
-        plan->last = settle->how == WEIR_SETTLE_COST && settle->cost == estimate;
-    }
-    plan->settled.count = op == WEIR_OP_DEBIT ? maker->count : 0;
-    if (plan->settled.count > 0)
+    add_debits(maker);
+    plan->settled.count = maker->count;
+    plan->caps_wait =
+        maker->count > 0 && plan->settle.how == WEIR_SETTLE_COSTS && plan->settle.status != 0;
+    if (maker->count > 0) {
         add_records_of_tags(maker);
+    } else {
+        add_caps(maker);
+        op = maker->count > 0 ? WEIR_OP_DECIDE : WEIR_OP_DEBIT;
+    }
+    plan->last = op == WEIR_OP_DEBIT && !surplus && !plan->caps_wait;
     add_record(maker);
     maker->entry->decision.op = op;
 }
 
 static void make_back(struct step_maker *maker)
 {
+    maker->plan->step = STEP_BACK;
     add_refunds(maker);
     maker->plan->last = true;
     maker->plan->settled.count = maker->count;
@@ -452,7 +528,11 @@ static void make_step(struct weir_engine *engine, struct weir_entry *entry, stru
     entry->decision.network = maker.reservation.network;
     if (plan->step == STEP_FIRST)
         make_first(&maker);
-    else
+    else if (plan->step == STEP_CAPS)
+        add_caps(&maker);
+    if (plan->step == STEP_CAPS && maker.count > 0)
+        entry->decision.op = WEIR_OP_DECIDE;
+    else if (plan->step != STEP_FIRST)
         make_back(&maker);
     entry->decision.policy = WEIR_POLICY_ALL;
     entry->decision.deadline_ns = 0;
@@ -461,7 +541,7 @@ static void make_step(struct weir_engine *engine, struct weir_entry *entry, stru
     weir_engine_pin(engine, entry, maker.count);
 }
 
-/* Counts what a debit has not charged. */
+/* Counts what the last step, a debit, has not charged. */
 static void note_dropped(const struct weir_entry *entry, struct plan *plan)
 {
     for (uint16_t i = 0; i < plan->settled.count && entry->decision.op == WEIR_OP_DEBIT; i++)
@@ -476,7 +556,7 @@ static void count_strikes(struct weir_engine *engine, const struct weir_entry *e
     uint16_t count = entry->decision.count;
     if (plan->settled.repeated || plan->settled.failed) /* the store may have set no outcome */
         return;
-    if (plan->step != STEP_BACK && (count == 0 || !entry->outcomes[count - 1].charged))
+    if (plan->step == STEP_FIRST && (count == 0 || !entry->outcomes[count - 1].charged))
         return;
     weir_reservation_unpack(&r,
                             (const unsigned char *)scratch_at(entry, offsetof(struct plan, token)));
@@ -491,12 +571,13 @@ static bool goes_on(struct weir_engine *engine, struct weir_entry *entry)
     plan_load(entry, &plan);
     plan.settled.repeated = decision->repeated;
     /* A store that is full of states that deny has no room for the record. */
-    bool unmarked = decision->error == 0 && !plan.last && decision->verdict == WEIR_ALLOWED &&
+    bool unmarked = decision->error == 0 && !plan.last && plan.step == STEP_FIRST &&
+                    decision->verdict == WEIR_ALLOWED &&
                     !entry->outcomes[decision->count - 1].charged;
     if (decision->error != 0 || decision->repeated || plan.last || unmarked) {
-        plan.settled.failed = (decision->error != 0 || unmarked) && plan.step != STEP_BACK;
+        plan.settled.failed = (decision->error != 0 || unmarked) && plan.step == STEP_FIRST;
         plan.settled.failed = plan.settled.failed && !decision->repeated;
-        plan.settled.kept = decision->error != 0 && plan.step == STEP_BACK;
+        plan.settled.kept = decision->error != 0 && plan.step != STEP_FIRST;
         if (decision->error != 0 || decision->repeated)
             plan.settled.count = 0;
         note_dropped(entry, &plan);
@@ -504,10 +585,12 @@ static bool goes_on(struct weir_engine *engine, struct weir_entry *entry)
         count_strikes(engine, entry, &plan);
         return false;
     }
-    if (decision->verdict == WEIR_DENIED)
+    if (decision->verdict == WEIR_DENIED) {
         take_capped(entry, &plan);
-    else
-        plan.step = STEP_BACK;
+    } else {
+        note_debits(entry, &plan);
+        plan.step = plan.step == STEP_FIRST && plan.caps_wait ? STEP_CAPS : STEP_BACK;
+    }
     make_step(engine, entry, &plan);
     entry->state = WEIR_ENTRY_TAKEN;
     weir_engine_prefetch(engine, decision);
@@ -561,6 +644,32 @@ static int read_token(const struct weir_engine *engine, struct weir_bytes token,
     return engine->store->ops->secret && known == 0 ? WEIR_ERR_STORE : WEIR_ERR_SYNTAX;
 }
 
+/* Finds out which parts the true costs are for: their names are not kept. Returns a number that is
+ * that of another settlement only if it says the same. */
+static uint64_t resolve_costs(const struct weir_engine *engine, const struct weir_reservation *r,
+                              struct plan *plan)
+{
+    const struct weir_rules *rules = weir_engine_rules(engine);
+    bool local = r->place == WEIR_LEASE_TOKEN_LOCAL;
+    static const uint64_t public[2] = {0, 0}; /* the same on each node */
+    struct weir_settling now;
+    uint64_t hash[2];
+    if (plan->settle.how != WEIR_SETTLE_COSTS)
+        return plan->settle.cost;
+    for (uint16_t i = 0; i < r->count; i++) {
+        if (!weir_rules_find_marked(rules, &r->parts[i].mark, r->parts[i].rule, local, &now))
+            continue;
+        for (uint16_t k = 0; k < plan->settle.true_count; k++) {
+            if (!weir_rules_cost_is_from(rules, now.rule, plan->settle.true_costs[k].attribute))
+                continue;
+            plan->truth[i] = plan->settle.true_costs[k].amount;
+            plan->said |= UINT32_C(1) << i;
+        }
+    }
+    weir_siphash128(public, plan->truth, sizeof plan->truth, hash);
+    return hash[0] ^ plan->said ^ plan->settle.status;
+}
+
 int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *decision,
                              struct weir_bytes token, const struct weir_settle *settle,
                              uint64_t now_ns)
@@ -583,8 +692,10 @@ int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *d
         return WEIR_ERR_NOT_FOUND;
     plan.record[0] = 'r'; /* no record of an idempotency key is called so */
     (void)weir_hex_write64(plan.record + 1, read.id);
-    plan.truth[0] = 's';
-    (void)weir_hex_write64(weir_hex_write64(plan.truth + 1, read.id), settle->cost);
+    plan.sum[0] = 's';
+    (void)weir_hex_write64(weir_hex_write64(plan.sum + 1, read.id),
+                           resolve_costs(engine, &read, &plan));
+    plan.settle.true_costs = NULL;
     entry->purpose = &settle_purpose;
     make_step(engine, entry, &plan);
     return 0;

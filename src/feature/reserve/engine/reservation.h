@@ -12,6 +12,10 @@
  *   a status                            limits whose `refund_on` has it give back what they were
  *                                       charged, each all of it (and all its rates) or nothing, as
  *                                       its `refund_cap` allows
+ *   true costs by name                  each limit whose `cost` is taken from that attribute, as
+ *                                       above by its own estimate; all in one settlement. Limits
+ *                                       that no name is for keep the estimate, or give it back as
+ *                                       the status that comes with the costs says
  *   nothing, until its life ends        all is given back
  *
  * Where nothing was charged (no limit applies, or on_store_error admitted the request) the token
@@ -85,14 +89,29 @@ size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_dec
                                uint64_t now_ns, uint64_t *life_ns, uint64_t *id,
                                char text[WEIR_RESERVATION_TEXT_MAX]);
 
-enum weir_settle_how { WEIR_SETTLE_COST, WEIR_SETTLE_STATUS, WEIR_SETTLE_RELEASE };
+enum weir_settle_how {
+    WEIR_SETTLE_COST,
+    WEIR_SETTLE_STATUS,
+    WEIR_SETTLE_RELEASE,
+    WEIR_SETTLE_COSTS
+};
+
+#define WEIR_TRUE_COSTS_MAX 8
+
+/* What a request has cost in truth, of limits whose `cost` is from this attribute. */
+struct weir_true_cost {
+    uint16_t attribute; /* of the engine's present rules: weir_rules_cost_source */
+    uint64_t amount;
+};
 
 struct weir_settle {
     uint64_t cost;   /* COST: in units of the request's cost, as the estimate */
-    uint32_t status; /* STATUS */
+    uint32_t status; /* STATUS; COST and COSTS: how the request ended, 0: nobody says */
     uint32_t keep; /* RELEASE: limits of the token, by their place in it, that give nothing back */
     uint8_t how;   /* enum weir_settle_how */
-    bool no_strikes; /* STATUS: the outcome has been counted as a strike already */
+    bool no_strikes;     /* the status has been counted as a strike already */
+    uint16_t true_count; /* COSTS; of `true_costs`, which are read at once */
+    const struct weir_true_cost *true_costs;
 };
 
 /* Makes a taken decision the settlement of a token at the time `now_ns`; queue it then. It takes up
@@ -117,6 +136,8 @@ struct weir_settled {
     uint16_t gone;  /* limits that are no longer in the rules, or became others */
     uint16_t count; /* of checks that something was given back to or charged */
     uint64_t dropped[WEIR_CHECKS_MAX]; /* by check: what lies beyond the floor of debt */
+    uint64_t charged[WEIR_CHECKS_MAX]; /* REFUND, by check: what it was charged before, where its
+                                          true cost was above the estimate and others' below */
 };
 void weir_engine_settled(const struct weir_decision *decision, struct weir_settled *settled);
 

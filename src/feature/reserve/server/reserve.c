@@ -192,7 +192,9 @@ uint16_t weir_settled_limit(const struct weir_decision *decision,
     struct weir_rule_info info;
     weir_rules_info(weir_decision_rules(decision), decision->checks[i].rule, &info);
     limit->name = info.name;
-    limit->amount = decision->checks[tightest].cost;
+    limit->charged = decision->op != WEIR_OP_REFUND || settled->charged[tightest] > 0;
+    limit->amount = settled->charged[tightest] > 0 ? settled->charged[tightest]
+                                                   : decision->checks[tightest].cost;
     limit->dropped = settled->dropped[tightest];
     return end;
 }

@@ -78,6 +78,7 @@ void weir_settle_finish(struct weir_worker *worker, const struct weir_decision *
 struct weir_settled_limit {
     const char *name;
     uint64_t amount, dropped; /* given back, or charged; and what lies beyond the floor of debt */
+    bool charged;
     struct weir_report report;
 };
 

@@ -113,6 +113,8 @@ static void load_attribute(struct rules_loader *loader, const struct rules_field
                       rules_quote(&quote, name.data, name.size));
     }
     costs->attribute = attribute >= 0 ? (uint16_t)attribute : 0;
+    if (attribute >= 0)
+        loader->rules->cost_sources[attribute / 64] |= UINT64_C(1) << attribute % 64;
     costs->name = attribute >= 0 ? loader->rules->attribute_names[attribute] : "";
     if (fields[DEFAULT].value)
         read_cost(loader, fields[DEFAULT].value, "default", &costs->otherwise);
