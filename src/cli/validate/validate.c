@@ -16,6 +16,7 @@
 #include "rules/charge/scale.h"
 #include "rules/load/schema.h"
 #include "server/daemon/server.h"
+#include "server/daemon/services/list.h"
 #include "store/redis/client/url.h"
 #include "store/redis/script/script.h"
 
@@ -271,7 +272,7 @@ static int print_grammar(const struct validate_options *options)
         rules_print_keywords(stdout);
         return EXIT_SUCCESS;
     }
-    json_t *schema = rules_schema(options->keys_schema);
+    json_t *schema = rules_schema(options->keys_schema, weir_services_have);
     int error = schema ? json_dumpf(schema, stdout, JSON_INDENT(1)) : -1;
     putchar('\n');
     json_decref(schema);

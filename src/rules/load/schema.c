@@ -265,7 +265,10 @@ static json_t *scalar_schema(const struct rules_keyword *keyword)
 
 /* --- Sections --------------------------------------------------------------------------------- */
 
-static json_t *section_schema(const struct rules_section *section);
+/* Whether the program has a feature; NULL: any. */
+typedef bool (*schema_has)(const char *feature);
+
+static json_t *section_schema(const struct rules_section *section, schema_has has);
 
 /* The alternatives of a list as one schema; takes the list over. */
 static json_t *any_of(json_t *forms)
@@ -278,13 +281,13 @@ static json_t *any_of(json_t *forms)
 }
 
 /* One value: a scalar, a mapping, or either. */
-static json_t *item_schema(const struct rules_keyword *keyword)
+static json_t *item_schema(const struct rules_keyword *keyword, schema_has has)
 {
     json_t *forms = json_array(), *scalar = scalar_schema(keyword);
     if (scalar)
         json_array_append_new(forms, scalar);
     for (const struct rules_section *s = keyword->section; s; s = s->or_else)
-        json_array_append_new(forms, section_schema(s));
+        json_array_append_new(forms, section_schema(s, has));
     return any_of(forms);
 }
 
@@ -302,9 +305,9 @@ static json_t *plain(const char *markdown)
     return json_string(text.data);
 }
 
-static json_t *keyword_schema(const struct rules_keyword *keyword)
+static json_t *keyword_schema(const struct rules_keyword *keyword, schema_has has)
 {
-    json_t *schema = item_schema(keyword);
+    json_t *schema = item_schema(keyword, has);
     if (keyword->many != RULES_ONE) {
         json_t *list = json_pack("{s:s,s:O}", "type", "array", "items", schema);
         schema = keyword->many == RULES_LISTED ? (json_decref(schema), list)
@@ -315,18 +318,18 @@ static json_t *keyword_schema(const struct rules_keyword *keyword)
     return schema;
 }
 
-static json_t *section_schema(const struct rules_section *section)
+static json_t *section_schema(const struct rules_section *section, schema_has has)
 {
     json_t *properties = json_object(), *required = json_array();
     for (uint32_t i = 0; i < section->count; i++) {
         const struct rules_keyword *keyword = &section->keywords[i];
-        if (!rules_section_has(section, i))
+        if (!rules_section_has(section, i) || (has && keyword->feature && !has(keyword->feature)))
             continue;
-        json_object_set_new(properties, keyword->name, keyword_schema(keyword));
+        json_object_set_new(properties, keyword->name, keyword_schema(keyword, has));
         if ((keyword->flags & RULES_REQUIRED) != 0 && section->only == 0)
             json_array_append_new(required, json_string(keyword->name));
     }
-    json_t *others = section->others ? keyword_schema(section->others) : NULL;
+    json_t *others = section->others ? keyword_schema(section->others, has) : NULL;
     json_t *schema = json_pack("{s:s,s:o}", "type", "object", "properties", properties);
     if (others && section->other_keys)
         json_object_set_new(schema, "patternProperties",
@@ -339,9 +342,9 @@ static json_t *section_schema(const struct rules_section *section)
     return schema;
 }
 
-json_t *rules_schema(bool keys)
+json_t *rules_schema(bool keys, bool (*has)(const char *feature))
 {
-    json_t *schema = section_schema(keys ? &rules_section_keys : &rules_section_file);
+    json_t *schema = section_schema(keys ? &rules_section_keys : &rules_section_file, has);
     json_t *whole =
         json_pack("{s:s,s:s,s:s}", "$schema", "http://json-schema.org/draft-07/schema#", "title",
                   keys ? "Callers of weir: keys.yaml" : "Rules of weir: weir.yaml", "$comment",

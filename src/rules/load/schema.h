@@ -15,8 +15,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* The schema of rules files, or of keys files. NULL when memory is out. The caller frees it. */
-json_t *rules_schema(bool keys);
+/* The schema of rules files, or of keys files, without keywords of features that the program lacks
+ * (`has` as in struct weir_problems; NULL: with all). NULL when memory is out. The caller frees it.
+ */
+json_t *rules_schema(bool keys, bool (*has)(const char *feature));
 
 /* Prints a line for every keyword of rules files: its place ("store.redis.lease"), kind, least and
  * most value (of numbers), what else it may be, its default as one would write it and in words,

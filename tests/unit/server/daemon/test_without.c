@@ -22,6 +22,7 @@
 
 #include "rules/load/grammar.h"
 #include "rules/load/limit/limit_fields.h"
+#include "rules/load/schema.h"
 #include "rules/load/server/settings.h"
 #include "rules/rules.h"
 #include "server/daemon/server.h"
@@ -100,6 +101,36 @@ TEST("it refuses the keywords of the feature by name and no others")
             count += is_lost(keyword);
         }
     assert_int_equal(count, KEYWORDS);
+}
+
+/* What the JSON Schema says of the keywords of a place. */
+static const json_t *properties_of(const json_t *whole, const struct place *place)
+{
+    const json_t *at = whole;
+    if (place->section == &rules_section_server)
+        at = json_object_get(json_object_get(at, "properties"), "server");
+    else if (place->section == &rules_section_limit)
+        at = json_object_get(json_object_get(json_object_get(at, "properties"), "limits"), "items");
+    return json_object_get(at, "properties");
+}
+
+TEST("the JSON Schema lists the keywords that the program obeys and no others")
+{
+    json_t *whole = rules_schema(false, weir_services_have), *all = rules_schema(false, NULL);
+    for (size_t p = 0; p < PLACES; p++) {
+        const json_t *properties = properties_of(whole, &places[p]);
+        assert_non_null(properties);
+        for (uint32_t i = 0; i < places[p].section->count; i++) {
+            const struct rules_keyword *keyword = &places[p].section->keywords[i];
+            if (!json_object_get(properties_of(all, &places[p]), keyword->name))
+                continue; /* it is not in this place */
+            if (!json_object_get(properties, keyword->name) != is_lost(keyword))
+                fail_msg("%s", keyword->name);
+        }
+    }
+    assert_int_equal(json_equal(whole, all), KEYWORDS == 0);
+    json_decref(whole);
+    json_decref(all);
 }
 
 static bool is_service(const char *name)
