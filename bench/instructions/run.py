@@ -19,10 +19,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import server  # noqa: E402
+
 ROOT = Path(__file__).resolve().parents[2]
 CALLS = 1000, 5000  # of libweir
 ROUNDS = 1, 2  # of bench-engine, of ROUND_REQUESTS each
 ROUND_REQUESTS = 32000
+REQUESTS = 1600, 8000  # of a server
 SLACK = 1.01  # of another compiler
 
 # Row, program, its arguments behind the count, bar, goal.
@@ -37,6 +41,8 @@ ROWS = (
     ("envoy_one", "bench-envoy", ["1"], 6790, 5000),
     ("envoy_three", "bench-envoy", ["3"], 10380, 7000),
     ("pressure", "bench-engine", ["pressure"], 11180, 6000),
+    ("check_http", "weir", ["http"], 6930, 4700),
+    ("cl_throttle", "weir", ["redis"], 1905, 1500),
 )
 
 
@@ -56,6 +62,10 @@ def total(program, count, arguments):
 
 def measure(build, row):
     _, program, arguments, _, _ = row
+    if program == "weir":
+        few, many = REQUESTS
+        more = server.total(build / program, *arguments, many) - server.total(build / program, *arguments, few)
+        return more / (many - few)
     path = build / "bench" / program
     engine = program == "bench-engine"
     few, many = ROUNDS if engine else CALLS
@@ -68,7 +78,7 @@ def main():
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     parser.add_argument("rows", nargs="*", metavar="ROW")
     options = parser.parse_args()
-    programs = sorted({f"bench/{row[1]}" for row in ROWS})
+    programs = sorted({row[1] if row[1] == "weir" else f"bench/{row[1]}" for row in ROWS})
     subprocess.run(["ninja", "-C", str(options.build), "--quiet", *programs], check=True)
     os.environ.pop("GLIBC_TUNABLES", None)
     failed = 0
