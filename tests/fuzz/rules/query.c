@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters of a query: what is found lies in the target, and decoding never grows. An input is a
- * name, a newline and a target. */
+/* Parameters of a query: what is found lies in the target, the last one not before the first, only
+ * what is found can differ, and decoding never grows. An input is a name, a newline and a target.
+ */
 #include "fuzz.h"
 
 #include <string.h>
