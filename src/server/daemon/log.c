@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/text/shown.h"
+#include "core/text/utf8.h"
 #include "server/daemon/clock.h"
 
 /* Room that a line always keeps for its closing quote, brace and newline. */
@@ -61,23 +63,35 @@ static bool is_plain(unsigned char c)
     return c > ' ' && c < 0x7f && c != '"' && c != '\\' && c != '=';
 }
 
-/* A quoted value, escaped the same way in both formats: \" \\ and \u00XX for controls and for every
- * byte that is not ASCII (a log must not depend on a peer's idea of UTF-8). */
+/* Writes the text of the character at the start of text[0..size), at most 6 bytes; *step: how many
+ * bytes it is. Escaped are controls and what hides or turns other characters, by their numbers, and
+ * bytes that are no UTF-8. */
+static size_t put_character(char written[8], const char *text, size_t size, size_t *step)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    size_t length = weir_utf8_size(text, size);
+    unsigned number = length == 2   ? (c[0] & 0x1fu) << 6 | (c[1] & 0x3fu)
+                      : length == 3 ? (c[0] & 0x0fu) << 12 | (c[1] & 0x3fu) << 6 | (c[2] & 0x3fu)
+                                    : c[0];
+    *step = length > 0 ? length : 1;
+    if (*c == '"' || *c == '\\')
+        return (size_t)snprintf(written, 8, "\\%c", *c);
+    if (length == 0 || !weir_text_is_plain(text, length))
+        return (size_t)snprintf(written, 8, "\\u%04x", number);
+    memcpy(written, text, length);
+    return length;
+}
+
+/* A quoted value, escaped the same way in both formats. */
 static void line_put_quoted(struct weir_log_line *line, const char *text, size_t size)
 {
     line_put(line, "\"", 1);
-    for (size_t i = 0; i < size; i++) {
-        unsigned char c = (unsigned char)text[i];
-        char escaped[8];
-        int length = 1;
-        escaped[0] = (char)c;
-        if (c == '"' || c == '\\')
-            length = snprintf(escaped, sizeof escaped, "\\%c", c);
-        else if (c < ' ' || c >= 0x7f)
-            length = snprintf(escaped, sizeof escaped, "\\u%04x", c);
-        if (line->used + (size_t)length > sizeof line->text - LINE_TAIL)
-            break; /* never half an escape */
-        line_put(line, escaped, (size_t)length);
+    for (size_t i = 0, step; i < size; i += step) {
+        char written[8];
+        size_t length = put_character(written, text + i, size - i, &step);
+        if (line->used + length > sizeof line->text - LINE_TAIL)
+            break; /* never half a character or escape */
+        line_put(line, written, length);
     }
     line->text[line->used++] = '"'; /* LINE_TAIL keeps room for it */
 }

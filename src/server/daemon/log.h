@@ -6,7 +6,8 @@
  *
  * A line is built on the stack and leaves in one write(2), so that lines of several threads never
  * mix. Values are quoted and escaped where they hold anything but plain characters: what a peer
- * sent can neither end a line nor start another.
+ * sent can neither end a line nor start another, nor hide what is beside it. Names of all scripts
+ * are as they are, in UTF-8.
  *
  * Rate: at most WEIR_LOG_LINES_PER_SECOND lines a second, errors of a flood included (a disk that
  * an attacker fills is worse than a line that is missing); the first line after a pause in a flood

@@ -80,6 +80,36 @@ TEST("a value can neither end a line nor leave its quotes")
     sink_close(sink);
 }
 
+TEST("names of all scripts are as they are, but hide nothing")
+{
+    static const char value[] = "علي Søren 小林 🦊 o\u202ekcab \xc2\x85 \xd8";
+    static const enum weir_log_format formats[] = {WEIR_LOG_TEXT, WEIR_LOG_JSON};
+    for (size_t i = 0; i < 2; i++) {
+        struct sink *sink = sink_open(formats[i]);
+        weir_log_event(&sink->log, WEIR_LOG_ERROR, "x", "v", value);
+        assert_non_null(
+            strstr(sink_read(sink), "\"علي Søren 小林 🦊 o\\u202ekcab \\u0085 \\u00d8\""));
+        sink_close(sink);
+    }
+}
+
+TEST("a line that is full ends before a character that has no room")
+{
+    static char value[20000];
+    for (size_t i = 0; i + 3 < sizeof value; i += 3)
+        memcpy(value + i, "小", 3);
+    for (size_t ascii = 0; ascii < 3; ascii++) { /* so that each byte of it is the last in turn */
+        struct sink *sink = sink_open(WEIR_LOG_JSON);
+        char name[4] = "vvv";
+        name[ascii + 1] = '\0';
+        weir_log_event(&sink->log, WEIR_LOG_ERROR, "x", name, value);
+        json_t *line = json_loads(sink_read(sink), 0, NULL); /* which refuses half a character */
+        assert_true(json_string_length(json_object_get(line, name)) > 900);
+        json_decref(line);
+        sink_close(sink);
+    }
+}
+
 TEST("json lines parse and carry the values")
 {
     struct sink *sink = sink_open(WEIR_LOG_JSON);
