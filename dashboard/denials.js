@@ -7,10 +7,11 @@ import { Chart } from "./chart.js";
 import { bar, h, say, setRows, table } from "./dom.js";
 import { explainLink } from "./explain.js";
 import { count, dateTime, duration, isoTime, percent } from "./format.js";
-import { callerCell, keyLink, limitLink, nameOf } from "./names.js";
+import { callerCell, keyLink, limitLink, nameOf, shownName } from "./names.js";
 import { blankUnknown } from "./series.js";
 
-const ROWS_MAX = 200;
+// Rows of a page: on a phone each is a card, a third of the screen high.
+const rowsOfPage = () => (matchMedia("(max-width: 40rem)").matches ? 30 : 200);
 const LOAD_MS = 4000; // between two looks at what the server has, while denials come in
 const SPANS = [["10min", "last 10 minutes", 600], ["1h", "last hour", 3600], ["1d", "last day", 86400], ["7d", "last 7 days", 604800], ["", "all that is kept", 0]];
 const GROUPS = [["limit", "By limit"], ["caller", "By caller"], ["route", "By route"], ["cause", "By cause"]];
@@ -137,10 +138,11 @@ export class Denials {
     const { signal } = this;
     const asked = this.asked = {}; // an answer that comes after that to a later question shows nothing
     this.fresh = false;
+    this.rows = rowsOfPage();
     this.next = Date.now() + LOAD_MS;
     try {
       const [found, summary] = await Promise.all([
-        ask(query("/v1/denials", { ...wanted, count: ROWS_MAX, before: this.before.at(-1) }), { signal }),
+        ask(query("/v1/denials", { ...wanted, count: this.rows, before: this.before.at(-1) }), { signal }),
         ask(query("/v1/denials/groups", wanted), { signal })]);
       if (signal.aborted || asked !== this.asked) return;
       this.denials = found.denials;
@@ -204,7 +206,7 @@ export class Denials {
   groupLink(kind, group) {
     const name = kind === "caller" ? nameOf(group) : group.name;
     if (!name) return kind === "route" ? "no route" : "–";
-    const text = kind === "cause" ? CAUSES.find(([value]) => value === name)?.[1] ?? name : kind === "caller" ? group.key : name;
+    const text = kind === "cause" ? CAUSES.find(([value]) => value === name)?.[1] ?? name : kind === "caller" ? shownName(group) : name;
     return h("a", { class: "key", href: `#${this.address({ ...this.chosen, [kind === "caller" ? "key" : kind]: name })}`, title: text }, text);
   }
 
@@ -212,7 +214,7 @@ export class Denials {
     const past = this.before.length > 0;
     setRows(this.table.body, this.denials.map(denialRow), past ? "That was the oldest that is kept." : "Nothing was denied that these filters let through.", 10);
     this.newer.disabled = !past;
-    this.older.disabled = this.denials.length < ROWS_MAX;
+    this.older.disabled = this.denials.length < this.rows;
   }
 
   // The next page of older denials, or the one before.
@@ -241,7 +243,7 @@ export class Denials {
     if (FILTERS.some((name) => this.chosen[name]) || snapshot.denials.length === 0) return;
     const known = new Set(this.denials.map((denial) => denial.id));
     const fresh = snapshot.denials.filter((denial) => !known.has(denial.id));
-    this.denials = [...fresh, ...this.denials].slice(0, ROWS_MAX);
+    this.denials = [...fresh, ...this.denials].slice(0, this.rows);
     this.draw();
   }
 }

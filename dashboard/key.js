@@ -5,7 +5,7 @@ import { ask, poll, query } from "./api.js";
 import { denialRow, denialTable } from "./denials.js";
 import { bar, h, setRows, table } from "./dom.js";
 import { count, duration } from "./format.js";
-import { limitLink } from "./names.js";
+import { limitLink, shownName } from "./names.js";
 
 export class Key {
   constructor(live) {
@@ -42,7 +42,7 @@ export class Key {
     const counts = (window) => (window ? `${count(window.requests)}${window.denied > 0 ? `, ${count(window.denied)} denied` : ""}` : "–");
     setRows(this.limits.body, found.limits.map((limit) => ({
       id: `${limit.limit}\n${limit.key}`, left: [0, 1, 7],
-      cells: [limitLink(limit.limit, limit), limit.key,
+      cells: [limitLink(limit.limit, limit), shownName(limit),
         bar(limit.used_percent, `${count(limit.used)} of ${count(limit.capacity)}`, limit.used_percent >= 100), duration(limit.reset_after_ms),
         counts(limit.minute), counts(limit.hour), counts(limit.day), limit.route ?? "–"],
     })), "No limit has met this key in the last day, or it was not among the busiest.", 8);

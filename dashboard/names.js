@@ -18,6 +18,13 @@ export function nameOf(item) {
   return realName(item) ?? item.key ?? "";
 }
 
+// What is shown of it: the same, but where only a digest is known, or characters hide or turn others, the text of
+// the key.
+export function shownName(item) {
+  const name = realName(item);
+  return name === null || item.values[0].sha256 !== undefined || /[\p{C}\p{Zl}\p{Zp}]/u.test(name) ? item.key : name;
+}
+
 // For a link: "#key/user=ann".
 function encoded(text) {
   return encodeURIComponent(text).replaceAll("%3D", "=");
@@ -31,7 +38,7 @@ export function subjectOf(item) {
 // Links to what is known of a key. The one key of a limit with `key: []` is the limit itself.
 export function keyLink(item) {
   if (!item.key) return item.limit ? limitLink(item.limit, item, "(one for all)") : "(one for all)";
-  return h("a", { href: `#key/${subjectOf(item)}`, class: "key", title: item.key }, item.key);
+  return h("a", { href: `#key/${subjectOf(item)}`, class: "key", title: item.key }, shownName(item));
 }
 
 // What refuses like a limit, but is none, and where it can be seen.

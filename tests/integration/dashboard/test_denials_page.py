@@ -86,6 +86,24 @@ def test_more_than_a_page_of_denials_is_turned(tmp_path, browser):
         assert len(seen) == 450 and not page.find("denial-older").is_enabled()
         press(page, "denial-newer")
         page.see(lambda: len(page.rows("denials")) == 200, "the page before")
+        set_screen(browser, 390, 844)
+        page.open("#denials")
+        page.see(lambda: len(page.rows("denials")) == 30, "as many cards as a phone can scroll")
+        press(page, "denial-older")
+        page.see(lambda: len(page.rows("denials")) == 30 and page.find("denial-newer").is_enabled(), "older ones")
+        set_screen(browser, 1280, 900)
+
+
+def test_names_are_shown_as_they_are_unless_they_hide_something(tmp_path, browser):
+    names = {"100% sure, indeed": "user=100% sure, indeed", "o\u202ekcab": "user=o%e2%80%aekcab", "علي": "user=علي"}
+    with start(browser, tmp_path) as weir:
+        with weir.client() as client:
+            for name in names:
+                for _ in range(25):
+                    client.check(path="/search/x", attributes={"user": name})
+        page = Dashboard(browser, weir).open("#denials")
+        page.see(lambda: {row[0] for row in page.rows("denials-by-caller")} == set(names.values()), "the callers")
+        assert {row[1] for row in page.rows("denials")} == set(names.values())
 
 
 def test_a_limit_that_no_rule_has_is_said_to_be_unknown(tmp_path, browser):
