@@ -77,7 +77,7 @@ def listener(port, filters, routes, name="in", remote_address=True):
 
 class Envoy:
     """Starts on entering, ends on leaving, with the status that `ended` says. `weir` is the filter's configuration,
-    `rules` the text of its file, `before` and `after` are filters around it."""
+    `rules` the text of its file, without `state` with one that says it; `after` are filters behind it."""
 
     def __init__(self, wheel, folder, rules, weir=None, routes=None, after=(), workers=2, app=None,
                  remote_address=True, state=True):
@@ -85,10 +85,10 @@ class Envoy:
         self.folder.mkdir(exist_ok=True)
         self.workers, self.ended = workers, 0
         self.rules, self.state = self.folder / "weir.yaml", self.folder / "state"
-        self.rules.write_text(rules, encoding="utf-8")
         self.weir = {"rules": str(self.rules)} | (weir or {})
-        if state:
-            self.weir.setdefault("state", str(self.state))
+        if state:  # a small one
+            rules = json.dumps({"state": {"file": str(self.state), "size": "4MiB"}} | json.loads(rules))
+        self.rules.write_text(rules, encoding="utf-8")
         self.routes, self.after = routes or [route({"prefix": "/"})], list(after)
         self.remote_address = remote_address
         self.app = app or "127.0.0.1:1"

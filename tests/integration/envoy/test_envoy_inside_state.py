@@ -6,11 +6,12 @@ import time
 
 import pytest
 
+from daemon.grpc import Stub
 from daemon.http import request_bytes
 from daemon.load import Load, admitted, denied
 from daemon.nginx_module import Nginx, needs_module
 from daemon.proxies import Application, Handler
-from daemon.waiting import wait_until
+from daemon.waiting import SECONDS_MAX, wait_until
 from daemon.weir import Weir, rules_of
 from envoy_inside import EXTENSION, Envoy, listener, route, weir_filter, wheel_of
 
@@ -128,7 +129,7 @@ def test_1000_routes_have_their_own_attributes(tmp_path, wheel):
 
 def test_two_filters_on_two_listeners_count_together(tmp_path, wheel):
     with Envoy(wheel, tmp_path, rules_of(LIMIT | {"rate": "2/30d"})) as envoy:
-        second = Envoy(wheel, tmp_path / "second", "")
+        second = Envoy(wheel, tmp_path / "second", "", state=False)
         envoy.serve(listener(envoy.port, [weir_filter(envoy.weir)], envoy.routes),
                     listener(second.port, [weir_filter(envoy.weir)], envoy.routes, name="second"))
         second.process = envoy.process
@@ -287,6 +288,18 @@ def test_who_leaves_the_queue_gives_the_place_back(tmp_path, wheel):
                 client.send(GET)
                 wait_until(lambda seen=i: envoy.count("delayed") == seen + 1)
             wait_until(lambda seen=i: envoy.count("cancelled") == seen + 1)
+
+
+def test_an_aborted_stream_of_http2_leaves_the_queue(tmp_path, wheel):
+    with Envoy(wheel, tmp_path, rules_of(QUEUE)) as envoy, Stub(envoy.address) as stub:
+        assert envoy.get().status == 200
+        call = stub.channel.unary_unary("/shop.Cart/Add")
+        for i in range(12):  # more than the queue has places
+            waiting = call.future(b"", timeout=SECONDS_MAX)
+            wait_until(lambda seen=i: envoy.count("delayed") == seen + 1)
+            waiting.cancel()
+            wait_until(lambda seen=i: envoy.count("cancelled") == seen + 1)
+        assert envoy.stats()["http.in.downstream_cx_http2_total"] == 1
 
 
 def test_queued_requests_continue_with_their_bodies(tmp_path, wheel):
