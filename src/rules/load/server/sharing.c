@@ -281,13 +281,10 @@ static void load_reserve(struct lending *lending, uint32_t number, struct rules_
                               &part))
         return;
     uint32_t percent = (uint32_t)part;
-    if (lender->algorithm == WEIR_SLIDING_LOG || lender->algorithm == WEIR_CONCURRENCY ||
-        lender->algorithm == WEIR_LEAKY_QUEUE) {
+    if (lender->algorithm == WEIR_SLIDING_LOG || lender->algorithm == WEIR_CONCURRENCY) {
         rules_problem(loader, field->key,
-                      "`reserve` goes with windows, buckets and quotas, not with %s",
-                      lender->algorithm == WEIR_LEAKY_QUEUE
-                          ? "a queue"
-                          : weir_algorithm_name((enum weir_algorithm)lender->algorithm));
+                      "`reserve` goes with windows, buckets, queues and quotas, not with %s",
+                      weir_algorithm_name((enum weir_algorithm)lender->algorithm));
         return;
     }
     if (mode->value && (lender->flags & WEIR_CHECK_LEASED) != 0) {

@@ -215,9 +215,7 @@ TEST("pools that mean nothing are refused")
         {"pool: pool", "borrow: true, reserve: 90%",
          "3:63: a reserve of 90% of 9 leaves nothing to borrow\n"},
         {"pool: pool", "borrow: true, reserve: 10%, algorithm: sliding_log",
-         "3:54: `reserve` goes with windows, buckets and quotas, not with sliding_log\n"},
-        {"pool: pool", "borrow: true, reserve: 10%, algorithm: leaky_bucket, queue: true",
-         "3:54: `reserve` goes with windows, buckets and quotas, not with a queue\n"},
+         "3:54: `reserve` goes with windows, buckets, queues and quotas, not with sliding_log\n"},
         {"pool: pool", "borrow: true, match: {plan: [free, basic]}",
          "3:40: `plan` is in the key, but `match` allows more than one value (`free`, "
          "`basic`): a borrower could not tell which one to charge\n"},
