@@ -81,8 +81,13 @@ static void put_value(const struct weir *weir, const struct weir_attribute_map *
     unsigned handle = (unsigned)value->attribute % WEIR_OF_REQUEST;
     if (value->attribute < 0 || handle >= map->count)
         return;
+    const struct weir_bytes bytes = {value->data, value->size};
     struct weir_attribute_source source = map->sources[handle];
     bool header = (source.flags & WEIR_NAME_HEADER) != 0;
+    if ((source.flags & WEIR_NAME_OPEN) != 0 && !header && !of_request) {
+        weir_request_set(request, (uint16_t)source.attribute, bytes, WEIR_TRUST_CONFIGURATION);
+        return;
+    }
     if (source.attribute == WEIR_ATTR_CLIENT_IP && call->client)
         return;
     if (source.state == WEIR_NAME_UNKNOWN)
@@ -90,7 +95,7 @@ static void put_value(const struct weir *weir, const struct weir_attribute_map *
                              WEIR_TRUST_CONFIGURATION);
     if (of_request)
         source.flags |= WEIR_NAME_OF_REQUEST;
-    weir_request_put(request, source, (struct weir_bytes){value->data, value->size},
+    weir_request_put(request, source, bytes,
                      header && call->untrusted ? WEIR_TRUST_CLIENT : WEIR_TRUST_CONFIGURATION);
 }
 

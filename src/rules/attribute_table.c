@@ -10,7 +10,6 @@
 #include "rules/source.h"
 
 #define BY(trust) (1u << WEIR_TRUST_##trust)
-#define BY_ALL (BY(CLIENT) | BY(PROXY) | BY(CONFIGURATION) | BY(RECORDED) | BY(CONNECTION))
 /* Whom a request is from: never what a client says. */
 #define BY_TRUSTED (BY(PROXY) | BY(CONFIGURATION) | BY(RECORDED))
 /* Of the connection's other end: not even what a trusted sender says. */
@@ -20,18 +19,18 @@
 #define SCORE_FROM "the client's score"
 
 static const struct rules_attribute_row rows[] = {
-    [WEIR_ATTR_METHOD] = {"method", NULL, WEIR_ATTR_METHOD, BY_ALL,
+    [WEIR_ATTR_METHOD] = {"method", NULL, WEIR_ATTR_METHOD, RULES_BY_ALL,
                           .flags = RULES_OWN_FIELD | RULES_FRONTS, .allows = rules_allow_method,
                           .field = "method", .from = "the request line"},
-    [WEIR_ATTR_PATH] = {"path", NULL, WEIR_ATTR_PATH, BY_ALL,
+    [WEIR_ATTR_PATH] = {"path", NULL, WEIR_ATTR_PATH, RULES_BY_ALL,
                         .flags = RULES_OWN_FIELD | RULES_FRONTS | RULES_MADE,
                         .value = rules_path_value, .given = rules_given_path, .field = "path",
                         .from = "the request line, in normal form"},
-    [WEIR_ATTR_HOST] = {"host", NULL, WEIR_ATTR_HOST, BY_ALL,
+    [WEIR_ATTR_HOST] = {"host", NULL, WEIR_ATTR_HOST, RULES_BY_ALL,
                         .flags = RULES_OWN_FIELD | RULES_FRONTS | RULES_MADE,
                         .value = rules_host_value, .given = rules_given_host, .field = "host",
                         .from = "the host of the request, in normal form"},
-    [WEIR_ATTR_CLIENT_IP] = {"client.ip", NULL, WEIR_ATTR_CLIENT_IP, BY_ALL,
+    [WEIR_ATTR_CLIENT_IP] = {"client.ip", NULL, WEIR_ATTR_CLIENT_IP, RULES_BY_ALL,
                              .uses = RULES_FOR_IDENTIFY | RULES_FOR_STANDING,
                              .flags = RULES_OWN_FIELD | RULES_FRONTS, .field = "ip",
                              .from = "the client's address"},
@@ -82,35 +81,37 @@ static const struct rules_attribute_row rows[] = {
     {RULES_HEADER "host", "host", -1, .flags = 0},
 
     /* What front ends supply under names of their own. */
-    {"connection.requests", NULL, -1, BY_ALL, .uses = RULES_FOR_ALL, .flags = RULES_FRONTS,
+    {"connection.requests", NULL, -1, RULES_BY_ALL, .uses = RULES_FOR_ALL, .flags = RULES_FRONTS,
      .from = "nginx: the number of the request on its connection"},
-    {"source.principal", NULL, -1, BY_ALL, .uses = RULES_FOR_ALL, .flags = RULES_FRONTS,
+    {"source.principal", NULL, -1, RULES_BY_ALL, .uses = RULES_FOR_ALL, .flags = RULES_FRONTS,
      .from = "Envoy's ext_authz: the identity of the peer's certificate"},
 
     /* Header fields that are particular. */
-    {RULES_HEADER "authorization", NULL, -1, BY_ALL, .absence = RULES_SUPPLIED_BY_FIELDS,
+    {RULES_HEADER "authorization", NULL, -1, RULES_BY_ALL, .absence = RULES_SUPPLIED_BY_FIELDS,
      .uses = RULES_FOR_ALL, .flags = RULES_FRONTS | RULES_SECRET, .value = rules_credential_value,
      .from = "the header field"},
-    {RULES_HEADER "proxy-authorization", NULL, -1, BY_ALL, .absence = RULES_SUPPLIED_BY_FIELDS,
-     .uses = RULES_FOR_ALL, .flags = RULES_FRONTS | RULES_SECRET, .value = rules_credential_value,
+    {RULES_HEADER "proxy-authorization", NULL, -1, RULES_BY_ALL,
+     .absence = RULES_SUPPLIED_BY_FIELDS, .uses = RULES_FOR_ALL,
+     .flags = RULES_FRONTS | RULES_SECRET, .value = rules_credential_value,
      .from = "the header field"},
-    {RULES_HEADER "cookie", NULL, -1, BY_ALL, .absence = RULES_SUPPLIED_BY_FIELDS,
+    {RULES_HEADER "cookie", NULL, -1, RULES_BY_ALL, .absence = RULES_SUPPLIED_BY_FIELDS,
      .repeated = RULES_REPEATED_COOKIES, .uses = RULES_FOR_ALL,
      .flags = RULES_FRONTS | RULES_SECRET, .from = "the header field; its lines are one"},
-    {RULES_HEADER "x-weir-challenge", NULL, -1, BY_ALL, .absence = RULES_SUPPLIED_BY_FIELDS,
+    {RULES_HEADER "x-weir-challenge", NULL, -1, RULES_BY_ALL, .absence = RULES_SUPPLIED_BY_FIELDS,
      .uses = RULES_FOR_ALL, .flags = RULES_FRONTS | RULES_SECRET, .from = "the header field"},
-    {RULES_HEADER "user-agent", NULL, -1, BY_ALL, .absence = RULES_SUPPLIED_BY_LOG,
+    {RULES_HEADER "user-agent", NULL, -1, RULES_BY_ALL, .absence = RULES_SUPPLIED_BY_LOG,
      .uses = RULES_FOR_ALL, .flags = RULES_FRONTS, .value = rules_agent_value,
      .from = "the header field; also in access logs; an empty one is absent"},
-    {RULES_HEADER "referer", NULL, -1, BY_ALL, .absence = RULES_SUPPLIED_BY_LOG,
+    {RULES_HEADER "referer", NULL, -1, RULES_BY_ALL, .absence = RULES_SUPPLIED_BY_LOG,
      .uses = RULES_FOR_ALL, .flags = RULES_FRONTS, .from = "the header field; also in access logs"},
 
     /* Families. */
-    {RULES_HEADER, NULL, -1, BY_ALL, .absence = RULES_SUPPLIED_BY_FIELDS, .uses = RULES_FOR_ALL,
-     .flags = RULES_FRONTS, .from = "a header field; repeated lines are joined with `, `"},
-    {RULES_QUERY, NULL, -1, BY_ALL, .within = RULES_WITHIN_QUERY, .uses = RULES_FOR_ALL,
+    {RULES_HEADER, NULL, -1, RULES_BY_ALL, .absence = RULES_SUPPLIED_BY_FIELDS,
+     .uses = RULES_FOR_ALL, .flags = RULES_FRONTS,
+     .from = "a header field; repeated lines are joined with `, `"},
+    {RULES_QUERY, NULL, -1, RULES_BY_ALL, .within = RULES_WITHIN_QUERY, .uses = RULES_FOR_ALL,
      .flags = RULES_FRONTS, .value = rules_supplied, .from = "a parameter of the query"},
-    {RULES_COOKIE, NULL, -1, BY_ALL, .within = RULES_WITHIN_COOKIES,
+    {RULES_COOKIE, NULL, -1, RULES_BY_ALL, .within = RULES_WITHIN_COOKIES,
      .absence = RULES_SUPPLIED_BY_FIELDS, .uses = RULES_FOR_ALL,
      .flags = RULES_FRONTS | RULES_SECRET, .value = rules_supplied, .from = "a cookie"},
     {"jwt.", NULL, -1, 0, .absence = RULES_SUPPLIED_BY_FIELDS,
@@ -120,7 +121,7 @@ static const struct rules_attribute_row rows[] = {
     {"path.", NULL, -1, 0, .flags = RULES_FRONTS, .from = "captured by a pattern of the path"},
 
     /* A file's own names. */
-    {"", NULL, -1, BY_ALL, .uses = RULES_FOR_ALL, .from = "`attributes` of requests"},
+    {"", NULL, -1, RULES_BY_ALL, .uses = RULES_FOR_ALL, .from = "`attributes` of requests"},
 };
 
 #define COUNT (sizeof rows / sizeof rows[0])

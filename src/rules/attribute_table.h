@@ -57,6 +57,9 @@ enum rules_attribute_use {
 };
 #define RULES_FOR_ALL (RULES_FOR_IDENTIFY | RULES_FOR_TOKEN | RULES_FOR_COST | RULES_FOR_STANDING)
 
+/* Of `may_set`: everybody (enum weir_trust of source.h). */
+#define RULES_BY_ALL ((1u << (WEIR_TRUST_CONNECTION + 1)) - 1)
+
 enum rules_attribute_flag {
     RULES_MADE = 1,      /* the rules find or make its value; see rules_value */
     RULES_PRESENT = 2,   /* it is never absent */

@@ -45,8 +45,13 @@ static struct weir_attribute_source find(const struct weir_rules *rules, const c
         rules_string_map_find(&rules->attributes, 0, rules_text_hash(name, size), name, size);
     if (number == RULES_NONE)
         return find_unread(rules, name, size, flags);
-    if (rules->rows[number]->may_set == 0)
+    uint8_t may_set = rules->rows[number]->may_set;
+    if (may_set == 0)
         return source_without(WEIR_NAME_MADE, flags);
+    bool as_it_is =
+        number != WEIR_ATTR_CLIENT_IP && rules->repeated[number] < RULES_REPEATED_UNREADABLE;
+    if (may_set == RULES_BY_ALL && as_it_is)
+        flags |= WEIR_NAME_OPEN;
     return (struct weir_attribute_source){rules->attribute_names[number], (int16_t)number,
                                           WEIR_NAME_READ, flags};
 }
@@ -216,13 +221,6 @@ __attribute__((noinline)) static void put_address(struct weir_request *request,
         request_fail(request, source, WEIR_ERR_SYNTAX, ": not an IP address");
 }
 
-static void note_trust(struct weir_request *request, uint16_t attribute, uint64_t bit,
-                       enum weir_trust trust)
-{
-    uint64_t *trusted = &request->trusted[attribute / 64];
-    *trusted = (*trusted & ~bit) | (trust != WEIR_TRUST_CLIENT ? bit : 0);
-}
-
 void weir_request_take(struct weir_request *request, struct weir_attribute_source source,
                        struct weir_bytes value, enum weir_trust trust)
 {
@@ -236,14 +234,18 @@ void weir_request_take(struct weir_request *request, struct weir_attribute_sourc
         return; /* it says nothing; what is given by name goes before it */
     if (!of_request && request->once && (*named & bit) != 0)
         request_fail(request, source, WEIR_ERR_SYNTAX, " is given twice");
-    *named |= of_request ? 0 : bit;
-    note_trust(request, attribute, bit, trust);
     if (__builtin_expect((source.flags & WEIR_NAME_HEADER) != 0, 0) &&
         request->rules->repeated[attribute] >= RULES_REPEATED_UNREADABLE)
         value = split_credential(request, source, value);
+    if (!of_request && attribute != WEIR_ATTR_CLIENT_IP) {
+        weir_request_set(request, attribute, value, trust);
+        return;
+    }
+    *named |= of_request ? 0 : bit;
+    weir_request_trust(request, attribute, trust);
     if (attribute == WEIR_ATTR_CLIENT_IP)
         put_address(request, source, value);
-    else if (of_request && known->data && attribute >= WEIR_ATTR_FIRST_NAMED)
+    else if (known->data && attribute >= WEIR_ATTR_FIRST_NAMED)
         join_field(request, source, known, value);
     else
         *known = value;

@@ -57,6 +57,8 @@ enum weir_name_state {
 enum weir_name_flag {
     WEIR_NAME_OF_REQUEST = 1, /* what the request itself says: its line, a header field */
     WEIR_NAME_HEADER = 2,     /* a header field, however it is given */
+    WEIR_NAME_OPEN = 4,       /* READ; everybody may say it, and it is kept as it is: not
+                               client.ip, no credential */
 };
 
 /* What a name means to one generation of rules, whose memory `name` is in. */
@@ -107,6 +109,25 @@ void weir_request_once(struct weir_request *request);
 /* A program asks, which can correct its names: with `strict_attributes` an unknown one is an error.
  */
 void weir_request_of_program(struct weir_request *request);
+
+/* Notes whether the sender of a value is to be trusted (weir_request_trusts). */
+static inline void weir_request_trust(struct weir_request *request, uint16_t attribute,
+                                      enum weir_trust trust)
+{
+    const uint64_t bit = UINT64_C(1) << attribute % 64;
+    uint64_t *trusted = &request->trusted[attribute / 64];
+    *trusted = trust != WEIR_TRUST_CLIENT ? *trusted | bit : *trusted & ~bit;
+}
+
+/* Keeps a value that is given by name; as weir_request_put does where its source is OPEN, no header
+ * field, and names may come twice. */
+static inline void weir_request_set(struct weir_request *request, uint16_t attribute,
+                                    struct weir_bytes value, enum weir_trust trust)
+{
+    request->named[attribute / 64] |= UINT64_C(1) << attribute % 64;
+    weir_request_trust(request, attribute, trust);
+    request->values[attribute] = value;
+}
 
 /* Gives a value; data == NULL: the sender says that there is none. An address of `client.ip` is
  * parsed. What cannot be read is kept for weir_request_end. Most header fields are not read, so
