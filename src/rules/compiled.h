@@ -167,6 +167,10 @@ struct rules_rule {
     bool alone_class;     /* its key contains that of the score: see charge/scale.h */
     uint16_t alone_kinds; /* of standings, a bit each: those that its key contains */
     bool for_trusted;     /* its match says which standing, and so may apply to trusted callers */
+    bool plain;           /* one rate for all callers, and nothing that changes a check of it: see
+                             rules_checks_prepare */
+    bool keeps_tuple;     /* its checks may keep the tuple of the key: see match/key.c */
+    bool key_at_hand;     /* no part of its key takes room in scratch when it is read */
     uint8_t prefix_size, tag_count;
     uint8_t tag[RULES_KEY_MAX]; /* hash_tag: which of its key's attributes, in the file's order */
     const uint8_t *prefix;      /* what its tuples begin with, padded; see match/key.c */

@@ -27,6 +27,7 @@
 #include "rules/load/limit/limits.h"
 #include "rules/load/server/sharing.h"
 #include "rules/load/server/store.h"
+#include "rules/match/checks.h"
 
 #define HASH_DIGITS 64 /* of SHA-256 */
 
@@ -241,6 +242,7 @@ static int load_document(struct rules_loader *loader, const char *text, size_t s
         err = rules_make_solved(loader->rules);
     if (err < 0)
         return err; /* not within the range that the loader admits */
+    rules_checks_prepare(loader->rules);
     err = loader->rules->jwt ? rules_jwt_seal(loader->rules->jwt) : 0;
     return err < 0 ? err : rules_index_build(loader->rules);
 }

@@ -144,31 +144,22 @@ static void deny_nothing(struct weir_check *checks, int count)
             checks[i].flags |= WEIR_CHECK_ALWAYS_DENY;
 }
 
-/* The checks of a rule that is `number`, or of its like for others. */
-static int build(struct rules_evaluation *evaluation, const struct rules_rule *rule,
-                 uint32_t number, struct weir_check checks[WEIR_CHECKS_MAX], int count)
+/* The rest of a check whose key is there, and its other rates; `err`: of its key. Returns as build.
+ */
+static __attribute__((noinline)) int build_more(struct rules_evaluation *evaluation,
+                                                const struct rules_rule *rule,
+                                                struct weir_check checks[WEIR_CHECKS_MAX],
+                                                int count, int err)
 {
     struct rules_rates own, abroad;
     struct weir_joined_scale joined;
-    if (count == WEIR_CHECKS_MAX)
-        return rules_key_missing(evaluation, rule) ? count : rules_too_many(evaluation);
     struct weir_check *check = &checks[count];
     uint64_t cost = rule->cost;
-    check->rule = number;
-    check->flags = rule->flags;
-    check->scale = check->scale_kind = 0;
-    check->floor = 0;
-    check->scale_alone = 0;
-    check->on_store_error = rule->on_store_error & 3;
-    check->challenged = 0;
-    int err = rules_key_build(evaluation, rule, check);
-    if (err == RULES_KEY_MISSING)
-        return count;
     int bad_cost = rule->costs ? rules_cost_of(evaluation, rule->costs, &cost) : 0;
     if (bad_cost < 0)
         return bad_cost;
     check->cost = multiply(cost, evaluation->request->cost);
-    const struct rules_rates *rates = choose_rates(evaluation, rule, number, &own);
+    const struct rules_rates *rates = choose_rates(evaluation, rule, check->rule, &own);
     check->limit = (check->flags & WEIR_CHECK_ALWAYS_DENY) != 0 ? NULL : rates->limits;
     if (!rates->limits && (check->flags & WEIR_CHECK_ALWAYS_DENY) == 0)
         check->flags |= WEIR_CHECK_UNLIMITED;
@@ -194,6 +185,47 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
     if (__builtin_expect(rates == &abroad, 0) && rule->global->wait_ns > 0)
         deny_nothing(check, end - count + 1);
     return end;
+}
+
+/* The checks of a rule that is `number`, or of its like for others. */
+static int build(struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                 uint32_t number, struct weir_check checks[WEIR_CHECKS_MAX], int count)
+{
+    if (__builtin_expect(count == WEIR_CHECKS_MAX, 0))
+        return rules_key_missing(evaluation, rule) ? count : rules_too_many(evaluation);
+    struct weir_check *check = &checks[count];
+    check->rule = number;
+    check->flags = rule->flags;
+    check->scale = check->scale_kind = 0;
+    check->floor = 0;
+    check->scale_alone = 0;
+    check->on_store_error = rule->on_store_error & 3;
+    check->key_is_tuple = check->challenged = 0;
+    int err = rules_key_build(evaluation, rule, check);
+    if (err == RULES_KEY_MISSING)
+        return count;
+    if (!rule->plain || err < 0 || (check->flags & WEIR_CHECK_ALWAYS_DENY) != 0)
+        return build_more(evaluation, rule, checks, count, err);
+    check->cost = multiply(rule->cost, evaluation->request->cost);
+    check->limit = rule->rates.limits;
+    return count + 1;
+}
+
+/* Whether a check of the rule is made from its one rate, the same for all callers. */
+static bool is_plain(const struct rules_rule *rule)
+{
+    const struct rules_rates *rates = &rule->rates;
+    return rates->limits && rates->count == 1 && !rates->states && !rule->plans &&
+           !rule->personal && !rule->costs && !rule->global && !rule->scaled &&
+           rule->enforce == 100;
+}
+
+void rules_checks_prepare(struct weir_rules *rules)
+{
+    for (uint32_t i = 0; i < rules->rule_count; i++) {
+        rules->rules[i].plain = is_plain(&rules->rules[i]);
+        rules_key_prepare(rules, &rules->rules[i]);
+    }
 }
 
 int rules_checks_build(struct rules_evaluation *evaluation, uint32_t number,

@@ -83,6 +83,9 @@ struct rules_rule;
 int rules_checks_build(struct rules_evaluation *evaluation, uint32_t rule,
                        struct weir_check checks[WEIR_CHECKS_MAX], int count);
 
+/* Sets what only checks need of the limits, once all of the file is loaded. */
+void rules_checks_prepare(struct weir_rules *rules);
+
 /* The earlier check whose limit `unless` of this rule names: its index, or -1. */
 int rules_unless(const struct rules_rule *rule, const struct weir_check *checks, int count);
 

@@ -10,6 +10,7 @@
 #include "feature/identity/rules/keys.h"
 #include "feature/standing/standing.h"
 #include "rules/match/key_writer.h"
+#include "rules/match/made.h"
 
 enum {
     TEXT = RULES_PIECE_TEXT,
@@ -23,17 +24,16 @@ enum {
 #define TEXT_MAX 128
 #define PIECE_MAX (1 + 2 + TEXT_MAX)
 #define TUPLE_MAX (RULES_PREFIX_MAX + RULES_KEY_MAX * PIECE_MAX)
-#define KEY_SHORT 48   /* most tuples: one copy of a fixed size */
 #define SECRET_SHOWN 8 /* bytes of a SHA-256 in texts; twice that where nodes share a store */
 
 /* --- The tuple -------------------------------------------------------------------------------- */
 
 /* Grows at its end, and always has room. */
 struct tuple {
-    uint8_t *end;
+    uint8_t *bytes, *end;               /* bytes: TUPLE_MAX in scratch, or `room` */
     bool has_long;                      /* a hash is in the place of a value */
     uint16_t begins[RULES_KEY_MAX + 1]; /* where the piece of each attribute begins */
-    uint8_t bytes[TUPLE_MAX];
+    uint8_t room[TUPLE_MAX];
 };
 
 /* Copies 1 to 16 bytes; longer values are worth a call. */
@@ -377,12 +377,10 @@ struct weir_bytes weir_rules_key_text(const struct weir_rules *rules,
 /* --- Both ------------------------------------------------------------------------------------- */
 
 /* Whether the text can be written later: from the tuple alone, by the rule that the check names. */
-static bool keeps_tuple(const struct rules_evaluation *evaluation, const struct rules_rule *rule,
-                        const struct weir_check *check)
+static inline bool keeps_tuple(const struct rules_evaluation *evaluation,
+                               const struct rules_rule *rule)
 {
-    const struct weir_rules *rules = evaluation->rules;
-    return evaluation->query->keep_tuples && !rules->shared && rule->enforce == 100 &&
-           rule == &rules->rules[check->rule];
+    return evaluation->query->keep_tuples && rule->keeps_tuple;
 }
 
 /* The SHA-256 of a value, and the id that standing knows it by; 0 where there is no standing. */
@@ -439,13 +437,17 @@ static __attribute__((noinline)) size_t keep_long(struct rules_evaluation *evalu
 /* Keeps what a check knows of its key where the tuple is not kept as it is: one with LONG pieces,
  * or the text. */
 static __attribute__((noinline)) void keep_other(struct rules_evaluation *evaluation,
-                                                 const struct rules_rule *rule,
-                                                 const struct tuple *tuple,
+                                                 const struct rules_rule *rule, struct tuple *tuple,
                                                  struct weir_check *check, char *room)
 {
-    const struct weir_bytes whole = {(const char *)tuple->bytes, tuple_size(tuple)};
+    const struct weir_bytes whole = {(const char *)tuple->room, tuple_size(tuple)};
+    if (tuple->bytes != tuple->room) { /* it is where the key will be */
+        memcpy(tuple->room, tuple->bytes, whole.size);
+        tuple->bytes = tuple->room;
+        tuple->end = tuple->room + whole.size;
+    }
     check->key = (struct weir_bytes){room, 0};
-    if (tuple->has_long && keeps_tuple(evaluation, rule, check)) {
+    if (tuple->has_long && keeps_tuple(evaluation, rule)) {
         check->key.size = keep_long(evaluation, rule, tuple, true, room);
         if (check->key.size == 0)
             check->key.size = keep_long(evaluation, rule, tuple, false, room);
@@ -455,10 +457,13 @@ static __attribute__((noinline)) void keep_other(struct rules_evaluation *evalua
         check->key.size = write_text(evaluation->rules, rule, whole, check->hash, evaluation, room);
 }
 
-/* Writes all of a tuple. Returns false where the limit does not apply; `flags`: of its check. */
-static inline bool tuple_write(struct tuple *tuple, struct rules_evaluation *evaluation,
-                               const struct rules_rule *rule, uint8_t *flags)
+/* Writes all of a tuple to `bytes`. Returns false where the limit does not apply; `flags`: of its
+ * check. */
+static inline bool tuple_write(struct tuple *tuple, uint8_t *bytes,
+                               struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                               uint8_t *flags)
 {
+    tuple->bytes = bytes;
     tuple->has_long = false;
     if (rule->prefix_size <= RULES_PREFIX_STEP)
         memcpy(tuple->bytes, rule->prefix, RULES_PREFIX_STEP);
@@ -482,7 +487,7 @@ int rules_key_hash(struct rules_evaluation *evaluation, const struct rules_rule 
 {
     struct tuple tuple;
     uint8_t flags = 0;
-    if (!tuple_write(&tuple, evaluation, rule, &flags))
+    if (!tuple_write(&tuple, tuple.room, evaluation, rule, &flags))
         return RULES_KEY_MISSING;
     weir_siphash128(evaluation->secret, tuple.bytes, tuple_size(&tuple), hash);
     return 0;
@@ -493,26 +498,45 @@ int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule
 {
     struct weir_scratch *scratch = evaluation->scratch;
     struct tuple tuple;
-    if (!tuple_write(&tuple, evaluation, rule, &check->flags))
+    uint8_t *place = (uint8_t *)scratch->bytes + scratch->used;
+    if (!rule->key_at_hand || sizeof(scratch->bytes) - scratch->used < TUPLE_MAX)
+        place = tuple.room;
+    if (!tuple_write(&tuple, place, evaluation, rule, &check->flags))
         return RULES_KEY_MISSING;
     const size_t size = tuple_size(&tuple);
-    weir_siphash128(evaluation->secret, tuple.bytes, size, check->hash);
+    siphash128(evaluation->secret, place, size, check->hash);
     check->tag = rule->tag_count > 0 ? make_tag(rule, &tuple) : 0;
     /* The tuple may have looked the caller up, whose values are in the scratch before the key. */
     if (sizeof(scratch->bytes) - scratch->used < WEIR_KEY_TEXT_MAX)
         return WEIR_ERR_TOO_LARGE;
     char *room = scratch->bytes + scratch->used;
-    bool as_it_is = !tuple.has_long && size <= WEIR_KEY_TEXT_MAX;
-    if (as_it_is && keeps_tuple(evaluation, rule, check)) {
+    if (!tuple.has_long && size <= WEIR_KEY_TEXT_MAX && keeps_tuple(evaluation, rule)) {
         check->key = (struct weir_bytes){room, size};
         check->key_is_tuple = true;
-        if (size <= KEY_SHORT)
-            memcpy(room, tuple.bytes, KEY_SHORT);
-        else
-            memcpy(room, tuple.bytes, size);
+        if (place == tuple.room)
+            memcpy(room, place, size);
     } else {
         keep_other(evaluation, rule, &tuple, check, room);
     }
     scratch->used += (uint32_t)check->key.size;
     return 0;
+}
+
+/* Whether a part's value is in the request, or made without room in scratch. */
+static bool is_at_hand(const struct weir_rules *rules, const struct rules_key_part *part)
+{
+    if (part->source != RULES_FROM_ATTRIBUTE)
+        return true;
+    const struct rules_attribute_row *row = rules->rows[part->attribute];
+    return !row->value || row->value == rules_path_value || row->value == rules_host_value;
+}
+
+void rules_key_prepare(const struct weir_rules *rules, struct rules_rule *rule)
+{
+    rule->keeps_tuple = !rules->shared && rule->enforce == 100;
+    rule->key_at_hand = true;
+    for (uint8_t i = 0; i < rule->instead_count; i++)
+        rule->key_at_hand = rule->key_at_hand && is_at_hand(rules, &rule->instead[i]);
+    for (uint32_t i = 0; i < rule->key_count; i++)
+        rule->key_at_hand = rule->key_at_hand && is_at_hand(rules, &rule->key[i]);
 }

@@ -78,6 +78,10 @@ int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule
 int rules_key_hash(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                    uint64_t hash[2]);
 
+/* Sets keeps_tuple and key_at_hand of one of the rules' own limits, once all of the file is loaded.
+ */
+void rules_key_prepare(const struct weir_rules *rules, struct rules_rule *rule);
+
 /* How a secret is shown: "sha256:" and 16 digits. Where its text names a state that nodes share,
  * 32: nobody finds two of one text. Returns the text's size. */
 #define RULES_SECRET_TEXT 23
