@@ -29,12 +29,22 @@ int rules_too_many(struct rules_evaluation *evaluation)
     return too_large(evaluation, "more than 32 limits apply to this request");
 }
 
+static void clear(struct rules_evaluation *evaluation, const struct weir_rules *rules)
+{
+    memset(&evaluation->scales, 0,
+           offsetof(struct rules_evaluation, identity) - offsetof(struct rules_evaluation, scales));
+    memset(&evaluation->identity, 0,
+           offsetof(struct rules_evaluation, known) - offsetof(struct rules_evaluation, identity));
+    for (uint32_t i = 0; i * 64 < rules->attribute_count; i++)
+        evaluation->known[i] = evaluation->looked[i] = 0;
+}
+
 int rules_begin(struct rules_evaluation *evaluation, const struct weir_rules_query *query)
 {
     const struct weir_rules *rules = query->rules;
     const struct weir_request *request = query->request;
     struct weir_scratch *scratch = query->scratch;
-    memset(evaluation, 0, offsetof(struct rules_evaluation, atoms));
+    clear(evaluation, rules);
     evaluation->query = query;
     evaluation->rules = rules;
     evaluation->request = request;
@@ -424,9 +434,8 @@ static void consider(struct search *search, const struct rules_posting *posting)
     if ((rule->when & search->evaluation->query->resting) != 0 ||
         !is_for_caller(search->evaluation, rule))
         return;
-    for (uint32_t i = 0; i < rule->part_count; i++)
-        if ((posting->proven >> i & 1) == 0 &&
-            !rules_part_holds(search->evaluation, rule, &rule->parts[i]))
+    for (uint32_t left = posting->unproven; left != 0; left &= left - 1)
+        if (!rules_part_holds(search->evaluation, rule, &rule->parts[__builtin_ctz(left)]))
             return;
     if (__builtin_expect(search->count == RULES_MATCHED_MAX, 0)) {
         search->full |= !rules_key_missing(search->evaluation, rule);

@@ -32,10 +32,11 @@ struct rules_evaluation {
     const uint64_t *secret;
     struct weir_scratch *scratch;
     struct weir_reason *reason;
-    uint8_t *scales; /* gets the scale of each keyword of the limit at hand; NULL: nobody asks */
-
     const struct weir_address *client; /* by whom keys, strikes and standing count: the request's,
                                           or the IPv4 address within it (core/text/nat64.h) */
+
+    /* What a request may find. rules_begin clears it, in two pieces that are a few stores each. */
+    uint8_t *scales; /* gets the scale of each keyword of the limit at hand; NULL: nobody asks */
     struct weir_bytes path, host;
     uint32_t path_count, address_count; /* of the atoms below */
     bool paths_known, addresses_known, caller_known, claims_known;
@@ -48,17 +49,19 @@ struct rules_evaluation {
     uint8_t standing_kind;    /* of settings.standing->kinds: whose level that is */
     uint8_t challenge;        /* see enum rules_challenge_state */
     uint8_t class;            /* 1 + the class of the request; 0: no limit has asked for it */
-    struct weir_address user_address;
     uint16_t standing_sought; /* kinds of standing whose value has been looked for: a set */
     uint16_t standing_there;  /* those of them that the request has */
     bool score_client_known;  /* whose behaviour the score needs */
     int error;                /* of finding the caller: as weir_directory_ops.find; 0: none */
+
     struct weir_identity identity;
-    uint32_t plan;                         /* RULES_NONE: no such plan */
-    const struct weir_override *overrides; /* of the caller, ascending by rule */
+    uint32_t plan; /* RULES_NONE: no such plan */
     uint32_t override_count;
-    uint64_t known[WEIR_ATTRIBUTES_MAX / 64];  /* attributes whose atom is known: a set */
-    uint64_t looked[WEIR_ATTRIBUTES_MAX / 64]; /* attributes that were looked for in others */
+    const struct weir_override *overrides; /* of the caller, ascending by rule */
+
+    /* Cleared as far as there are attributes. */
+    uint64_t known[WEIR_ATTRIBUTE_WORDS];  /* attributes whose atom is known: a set */
+    uint64_t looked[WEIR_ATTRIBUTE_WORDS]; /* attributes that were looked for in others */
 
     /* From here on written before read, so never cleared. */
     uint32_t atoms[WEIR_ATTRIBUTES_MAX];
@@ -67,6 +70,7 @@ struct rules_evaluation {
     uint32_t path_atoms[RULES_PATH_ATOMS_MAX];
     uint32_t address_atoms[RULES_ADDRESS_ATOMS_MAX];
     char client_text[WEIR_ADDRESS_TEXT_MAX];
+    struct weir_address user_address;                  /* with user_is_address */
     struct weir_address client_inside;                 /* where `client` is not the request's */
     struct rules_claims claims;                        /* with claims_known: the values */
     uint64_t standing_ids[WEIR_STANDING_KINDS_MAX][2]; /* of standing_there */

@@ -14,10 +14,11 @@ static int refuse(struct weir_reason *reason, int err, const char *what)
     return err;
 }
 
-/* What each byte of a host's name is: 0 stands for itself, 1 is upper case, 2 is refused. RFC 3986
- * reg-name without percent-encodings, which no host in use has. */
+/* What each byte of a host's name is: 0 stands for itself, 1 is upper case, 2 is refused, and 4 is
+ * the colon before a port. RFC 3986 reg-name without percent-encodings, which no host in use has.
+ */
 static const char classes[256 + 1] = "22222222222222222222222222222222"
-                                     "20220200000020020000000000202022"
+                                     "20220200000020020000000000402022"
                                      "21111111111111111111111111122220"
                                      "20000000000000000000000000022202"
                                      "22222222222222222222222222222222"
@@ -70,8 +71,14 @@ int weir_host_normalise(struct weir_bytes *host, struct weir_bytes raw, char *ou
         return literal_normalise(host, raw, out, reason);
     size_t size = 0;
     unsigned seen = 0; /* classes, as bits */
-    for (; size < raw.size && raw.data[size] != ':'; size++)
-        seen |= (unsigned)classes[(unsigned char)raw.data[size]];
+    while (size < raw.size && classes[(unsigned char)raw.data[size]] == '0')
+        size++;
+    for (; size < raw.size; size++) {
+        unsigned class = (unsigned)classes[(unsigned char)raw.data[size]];
+        if (class == '4')
+            break;
+        seen |= class;
+    }
     bool upper = (seen & 1) != 0;
     if ((seen & 2) != 0)
         return refuse(reason, WEIR_ERR_SYNTAX, "a character that no host name has");

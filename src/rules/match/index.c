@@ -45,13 +45,16 @@ static uint32_t add_node(struct rules_index *index)
     return index->node_count++;
 }
 
-static bool add_posting(struct rules_index *index, const struct entry *entry)
+static bool add_posting(struct rules_index *index, const struct rules_rule *rule,
+                        const struct entry *entry)
 {
+    uint32_t parts = rule->part_count == 32 ? UINT32_MAX : (UINT32_C(1) << rule->part_count) - 1;
     void *postings = index->postings;
     if (!grow(&postings, index->posting_count, &index->posting_room, sizeof(*index->postings)))
         return false;
     index->postings = postings;
-    index->postings[index->posting_count++] = (struct rules_posting){entry->rule, entry->used};
+    index->postings[index->posting_count++] =
+        (struct rules_posting){entry->rule, parts & ~entry->used};
     return true;
 }
 
@@ -137,7 +140,7 @@ static uint32_t divide(struct build *build, uint32_t node, const struct entry *e
         if (part && rules_about_caller(part->attribute) && count <= RULES_POSTINGS_MAX_BY_CALLER)
             part = NULL;
         if (!part) {
-            if (!add_posting(index, &entries[i]))
+            if (!add_posting(index, &build->rules->rules[entries[i].rule], &entries[i]))
                 return RULES_NONE;
             index->nodes[node].posting_count++;
             continue;

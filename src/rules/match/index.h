@@ -39,7 +39,8 @@ struct rules_index_node {
 
 /* A limit, and the parts of its match that hold because the edges to its node were followed. */
 struct rules_posting {
-    uint32_t rule, proven; /* proven: a bit for each part */
+    uint32_t rule,
+        unproven; /* unproven: a bit for each part of its match that is still to be tested */
 };
 
 struct rules_index {

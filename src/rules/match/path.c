@@ -208,22 +208,35 @@ static int rewrite(struct weir_bytes *path, struct weir_bytes raw, unsigned opti
     return err;
 }
 
+/* A path that does not begin with a slash: *raw is "*", or from its slash on. Errors:
+ * WEIR_ERR_SYNTAX. */
+static __attribute__((noinline)) int begin_elsewhere(struct weir_bytes *raw,
+                                                     struct weir_reason *reason)
+{
+    static const char root[] = "/";
+    if (raw->size > 0 && raw->data[0] != '?' && raw->data[0] != '#') {
+        if (raw->size == 1 && raw->data[0] == '*')
+            return 0;
+        *raw = cut_authority(*raw);
+        if (!raw->data)
+            return refuse(reason, WEIR_ERR_SYNTAX, "path", "does not begin with /");
+    }
+    if (raw->size == 0 || raw->data[0] != '/')
+        *raw = (struct weir_bytes){root, 1};
+    return 0;
+}
+
 int weir_path_normalise(struct weir_bytes *path, struct weir_bytes raw, unsigned options, char *out,
                         size_t room, struct weir_reason *reason)
 {
-    static const char root[] = "/";
-    if (raw.size > 0 && raw.data[0] != '/' && raw.data[0] != '?' && raw.data[0] != '#') {
-        if (raw.size == 1 && raw.data[0] == '*') {
+    if (raw.size == 0 || raw.data[0] != '/') {
+        int err = begin_elsewhere(&raw, reason);
+        if (err < 0)
+            return err;
+        if (raw.size == 1) {
             *path = raw;
             return 0;
         }
-        raw = cut_authority(raw);
-        if (!raw.data)
-            return refuse(reason, WEIR_ERR_SYNTAX, "path", "does not begin with /");
-    }
-    if (raw.size == 0 || raw.data[0] != '/') {
-        *path = (struct weir_bytes){root, 1};
-        return 0;
     }
     size_t size = normal_size(raw, options);
     if (size <= WEIR_PATH_MAX) {

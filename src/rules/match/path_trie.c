@@ -101,25 +101,29 @@ static void found(struct walk *walk, uint32_t atom)
     }
 }
 
-/* At most `depth` + 1 deep. */
-static void walk_node(struct walk *walk, uint32_t number, uint32_t at)
+/* Follows the literals of a path from one node on; of where it may be "*" too, that branch first.
+ * At most `depth` + 1 deep. */
+static void walk_from(struct walk *walk, uint32_t number, uint32_t at)
 {
-    const struct rules_path_node *node = &walk->trie->nodes[number];
+    const struct rules_path_trie *trie = walk->trie;
     const struct rules_path_segments *segments = walk->segments;
-    found(walk, node->rest);
-    if (at == segments->count) {
-        found(walk, node->end);
-        return;
+    for (;; at++) {
+        const struct rules_path_node *node = &trie->nodes[number];
+        found(walk, node->rest);
+        if (at == segments->count) {
+            found(walk, node->end);
+            return;
+        }
+        if (at == trie->depth)
+            return;
+        const struct weir_bytes *text = &segments->text[at];
+        if (node->any != RULES_NONE && text->size > 0)
+            walk_from(walk, node->any, at + 1);
+        number = rules_string_map_find(&trie->literals, number, segments->hash[at], text->data,
+                                       text->size);
+        if (number == RULES_NONE)
+            return;
     }
-    if (at == walk->trie->depth)
-        return;
-    const struct weir_bytes *text = &segments->text[at];
-    if (node->any != RULES_NONE && text->size > 0)
-        walk_node(walk, node->any, at + 1);
-    uint32_t child = rules_string_map_find(&walk->trie->literals, number, segments->hash[at],
-                                           text->data, text->size);
-    if (child != RULES_NONE)
-        walk_node(walk, child, at + 1);
 }
 
 uint32_t rules_path_trie_find(const struct rules_path_trie *trie,
@@ -128,7 +132,7 @@ uint32_t rules_path_trie_find(const struct rules_path_trie *trie,
 {
     struct walk walk = {trie, segments, atoms, 0, room};
     if (trie->count > 0 && segments->count > 0)
-        walk_node(&walk, 0, 0);
+        walk_from(&walk, 0, 0);
     return walk.count;
 }
 
