@@ -113,46 +113,61 @@ static __attribute__((noinline)) void answer_bought(const struct weir_decision *
         limit->next_ns = next_ns(&own.checks[i], &own.outcomes[i], &report, own.now_ns);
 }
 
-/* Tells one limit, whose checks are [first, end). */
-static inline void answer_limit(const struct weir_decision *decision, uint16_t first, uint16_t end,
-                                struct weir_answer *answer)
+/* Tells what few limits have: several rates, nothing remaining, warnings, a pool, units bought
+ * above them. `i`: the check that is shown. */
+static __attribute__((noinline)) void answer_more(const struct weir_decision *decision,
+                                                  uint16_t first, uint16_t end, uint16_t i,
+                                                  struct weir_answer *answer,
+                                                  struct weir_answer_limit *limit)
 {
     const struct weir_entry *entry = weir_entry_of(decision);
-    const struct weir_generation *generation = entry->generation;
+    const struct weir_check *check = &decision->checks[i];
+    limit->bought = check->limit && prepaid_is(check->limit);
+    limit->borrowed = entry->borrow && !limit->bought && is_borrowed(decision, check->rule);
+    limit->overflow = overflows(decision, first, end);
+    if (entry->generation && entry->generation->warns)
+        answer_warning(decision, first, end, &limit->warning);
+    limit->rate_count = end - first == 1 ? 0 : (uint8_t)(end - first);
+    if (end - first > 1)
+        limit->next_ns = answer_rates(decision, first, end, &answer->rates[first]);
+    else
+        limit->next_ns = next_ns(check, &decision->outcomes[i], &limit->report, decision->now_ns);
+    if (limit->bought)
+        answer_bought(decision, limit, check->rule);
+}
+
+/* Tells one limit, whose checks are [first, end). `more`: some limit of the request may need
+ * answer_more. */
+static inline void answer_limit(const struct weir_decision *decision, uint16_t first, uint16_t end,
+                                bool more, struct weir_answer *answer)
+{
+    const struct weir_generation *generation = weir_entry_of(decision)->generation;
     struct weir_answer_limit *limit = &answer->limits[answer->count++];
     uint16_t i = weir_decision_tightest(decision, first, end, &limit->report);
     const struct weir_check *check = &decision->checks[i];
+    const struct weir_outcome *outcome = &decision->outcomes[i];
     limit->name = (struct weir_bytes){"", 0};
     limit->texts = NULL;
+    limit->limit = check->limit;
+    limit->scale = check->scale != 0 ? scale_of_rate(check) : 0;
     if (generation && check->rule < generation->count) {
         const struct weir_rule_view *view = &generation->views[check->rule];
         limit->name = view->name;
-        if (view->told == check->limit && check->scale == 0 && check->limit)
+        if (view->told && view->told == check->limit && check->scale == 0)
             limit->texts = &view->texts;
     }
-    limit->limit = check->limit;
-    limit->scale = check->scale != 0 ? scale_of_rate(check) : 0;
     limit->cost = check->cost;
-    limit->allowed = decision->outcomes[i].verdict != WEIR_DENIED;
+    limit->allowed = outcome->verdict != WEIR_DENIED;
     limit->shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
     limit->unlimited = (check->flags & WEIR_CHECK_UNLIMITED) != 0;
-    limit->bought = check->limit && prepaid_is(check->limit);
-    limit->borrowed = __builtin_expect(entry->borrow != NULL, 0) && !limit->bought &&
-                      is_borrowed(decision, check->rule);
-    limit->overflow = overflows(decision, first, end);
+    limit->borrowed = limit->bought = false;
+    limit->overflow = outcome->overflow;
     limit->warning.percent = 0;
-    if (__builtin_expect(generation && generation->warns, 0))
-        answer_warning(decision, first, end, &limit->warning);
-    limit->rate_count = end - first == 1 ? 0 : (uint8_t)(end - first);
+    limit->rate_count = 0;
     limit->first_rate = (uint8_t)first; /* there are no more rates than checks */
-    if (__builtin_expect(end - first > 1, 0))
-        limit->next_ns = answer_rates(decision, first, end, &answer->rates[first]);
-    else
-        limit->next_ns = limit->report.remaining > 0 ? 0
-                                                     : next_ns(check, &decision->outcomes[i],
-                                                               &limit->report, decision->now_ns);
-    if (__builtin_expect(limit->bought, 0))
-        answer_bought(decision, limit, check->rule);
+    limit->next_ns = 0;
+    if (__builtin_expect(more || end - first > 1 || limit->report.remaining == 0, 0))
+        answer_more(decision, first, end, i, answer, limit);
 }
 
 /* The caller's standing, where the rules found one. */
@@ -315,24 +330,26 @@ void weir_engine_answer(const struct weir_decision *decision, struct weir_answer
     answer->source = decision->source;
     answer->repeated = decision->repeated;
     answer->count = 0;
+    const struct weir_entry *entry = weir_entry_of(decision);
+    const struct weir_generation *generation = entry->generation;
+    const bool more = entry->borrow || (generation && (generation->warns || generation->sells));
     uint16_t shown = weir_decision_limits(decision);
     for (uint16_t i = 0, end; i < shown; i = end) {
         end = weir_decision_limit_end(decision, i);
         if (decision->denied_by >= i && decision->denied_by < end)
             answer->denied_by = (int16_t)answer->count;
-        answer_limit(decision, i, end, answer);
+        answer_limit(decision, i, end, more, answer);
     }
     answer->retry_after_ns = answer->denied_by < 0 ? 0 : retry_after(decision, answer);
     answer->standing.level.data = NULL;
     answer->standing.refused = false;
-    if (__builtin_expect(weir_entry_of(decision)->stands, 0))
+    if (__builtin_expect(entry->stands, 0))
         answer_standing(decision, answer);
     answer->score.class.data = NULL;
-    if (__builtin_expect(weir_entry_of(decision)->score.found, 0))
+    if (__builtin_expect(entry->score.found, 0))
         answer_score(decision, answer);
     answer->action = WEIR_ACTION_NONE;
     answer->reject = NULL;
-    const struct weir_generation *generation = weir_entry_of(decision)->generation;
     if (generation && __builtin_expect(generation->acts, 0))
         weir_action_choose(decision, shown, answer);
     if (!answer->allowed && generation && !answer->reject)

@@ -23,6 +23,21 @@ static __attribute__((noinline)) void record_denial(struct weir_engine *engine,
     weir_top_denied_name(engine->top_denied, name, weir_shown_packed(&key));
 }
 
+/* What is counted of a denial beside the denial. */
+static __attribute__((noinline)) void account_denial(struct weir_engine *engine,
+                                                     const struct weir_entry *entry,
+                                                     const struct weir_check *check)
+{
+    const struct weir_generation *generation = entry->generation;
+    const struct weir_rule_view *view = &generation->views[check->rule];
+    bool shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
+    if (!shadow && entry->class != 0)
+        weir_count(&view->tally->counters.class_denied[entry->class - 1], 1);
+    record_denial(engine, entry, check, view->name);
+    if (!shadow && weir_rules_is_floor(generation->rules, check->rule, check->limit))
+        weir_count(&view->tally->counters.floor_denied, 1);
+}
+
 /* The books of each limit, whose checks stand together (weir_decision_limit_end): its counters, and
  * who was denied most. A limit of a command has no name to ask for, and a flood of its denials must
  * not push the keys of named limits out of the sketch. */
@@ -41,30 +56,25 @@ static void account(struct weir_engine *engine, const struct weir_entry *entry)
             continue;
         for (; end < count && entry->checks[end].rule == check->rule; end++)
             denied |= entry->outcomes[end].verdict == WEIR_DENIED;
-        const struct weir_rule_view *view = &generation->views[check->rule];
-        bool shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
-        struct weir_counts *counts = view->counts;
-        weir_count(!denied  ? &counts->allowed
-                   : shadow ? &counts->shadow_denied
-                            : &counts->denied,
+        struct weir_counts *counts = generation->views[check->rule].counts;
+        weir_count(!denied                                   ? &counts->allowed
+                   : (check->flags & WEIR_CHECK_SHADOW) != 0 ? &counts->shadow_denied
+                                                             : &counts->denied,
                    1);
         if (admitted)
             weir_count(&counts->cost, check->cost);
         if (__builtin_expect(entry->outcomes[i].delay_ns > 0, 0) && !denied)
             weir_count(&counts->delayed, 1);
-        /* It was stored after the number. */
-        uint16_t below = atomic_load_explicit(&counts->keys_below, memory_order_acquire);
-        if (distinct && weir_distinct_matters(check->hash[1], below)) {
+        if (distinct) {
+            /* It was stored after the number. */
+            uint16_t below = atomic_load_explicit(&counts->keys_below, memory_order_acquire);
             uint8_t number = atomic_load_explicit(&counts->keys_number, memory_order_relaxed);
             /* Counts may lie in a file that others write. */
-            weir_distinct_add(&distinct->limits[number % WEIR_DISTINCT_LIMITS], check->hash[1]);
+            if (weir_distinct_matters(check->hash[1], below))
+                weir_distinct_add(&distinct->limits[number % WEIR_DISTINCT_LIMITS], check->hash[1]);
         }
-        if (denied && !shadow && __builtin_expect(entry->class != 0, 0))
-            weir_count(&view->tally->counters.class_denied[entry->class - 1], 1);
         if (denied)
-            record_denial(engine, entry, check, view->name);
-        if (denied && !shadow && weir_rules_is_floor(generation->rules, check->rule, check->limit))
-            weir_count(&view->tally->counters.floor_denied, 1);
+            account_denial(engine, entry, check);
     }
 }
 
