@@ -3,6 +3,7 @@
 #include "table/multi_check.h"
 
 #include "core/cell.h"
+#include "core/scale.h"
 #include "table/owner.h"
 #include "table/slot.h"
 #include "table/undo.h"
@@ -24,8 +25,7 @@ static inline bool is_short(const struct weir_decision *decision, uint32_t count
         uint8_t flags = decision->checks[i].flags;
 
         __asm__("" : "+r"(flags)); /* as in submit.c: not together with the scale beside it */
-        if ((flags & ~WEIR_CHECK_NETWORK) != 0 || decision->checks[i].scale != 0 ||
-            !decision->checks[i].limit->packs)
+        if ((flags & ~WEIR_CHECK_NETWORK) != 0 || !decision->checks[i].limit->packs)
             return false;
     }
     return true;
@@ -103,6 +103,29 @@ static inline bool find_all(const struct weir_decision *decision, const struct l
     return true;
 }
 
+/* The same at the check's scale. */
+static __attribute__((noinline)) uint64_t take_scaled(struct part *part,
+                                                      const struct weir_check *check,
+                                                      uint64_t now_ns, struct weir_cell *cell)
+{
+    const struct weir_limit *limit = check->limit;
+    uint32_t state[3] = {(uint32_t)part->old[0], (uint32_t)(part->old[0] >> 32),
+                         (uint32_t)part->old[1]};
+    struct scale_load load = {0};
+    uint64_t delay_ns;
+
+    cell_unpack(limit, state, cell);
+    scale_load_add(&load, check);
+    part->admits = scale_cell_test(check, cell, now_ns, &load, &delay_ns);
+    if (part->admits && check->cost > 0) {
+        scale_cell_charge(check, cell, now_ns);
+        cell_pack(limit, cell, state);
+        part->new[0] = state[0] | (uint64_t)state[1] << 32;
+        part->new[1] = part->old[1] >> 32 << 32 | state[2];
+    }
+    return delay_ns;
+}
+
 /* Tests one state, and computes what it becomes if all admit. Returns the delay. */
 static inline uint64_t take(struct part *part, const struct weir_check *check, uint64_t now_ns,
                             struct weir_cell *cell)
@@ -112,6 +135,8 @@ static inline uint64_t take(struct part *part, const struct weir_check *check, u
 
     part->new[0] = part->old[0];
     part->new[1] = part->old[1];
+    if (__builtin_expect(scale_is_set(check), 0))
+        return take_scaled(part, check, now_ns, cell);
     if (limit->plain && check->cost == 1 &&
         bucket_words_plain(part->old[0], (uint32_t)part->old[1])) {
         part->admits = bucket_take_plain(limit, &part->new[0], now_ns);
@@ -260,7 +285,7 @@ bool multi_check_decide(struct weir_table_owner *owner, uint64_t now_ns,
     case 3:
         return decide(owner, now_ns, decision, ahead, 3);
     default:
-        return decision->count <= MULTI_CHECK_MAX &&
+        return decision->count <= MULTI_CHECK_MAX && decision->count > 0 &&
                decide(owner, now_ns, decision, ahead, decision->count);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The short path for a decision of several checks: all on packed cells without flags or a scale,
- * found with their own parameters, policy ALL. All other decisions take the general path
- * (transaction.h).
+/* The short path for a decision of several checks, or of one with a scale: all on packed cells
+ * without flags, found with their own parameters, policy ALL. All other decisions take the general
+ * path (transaction.h).
  *
  * It reads all states without the locks, tests them, and computes what they become. Then it locks
  * the buckets in address order; if a state has changed meanwhile, it tests all again. When all

@@ -309,7 +309,8 @@ static inline uint32_t decide(struct weir_table_owner *owner, uint64_t now_ns,
 {
     if (__builtin_expect(decide_short(owner, now_ns, decision, ahead), 1))
         return 1;
-    if (decision->count > 1 && multi_check_decide(owner, now_ns, decision, ahead))
+    bool several = decision->count > 1 || (decision->count == 1 && decision->checks[0].scale != 0);
+    if (several && multi_check_decide(owner, now_ns, decision, ahead))
         return decision->count;
     decision->now_ns = now_ns;
     decision->source = WEIR_SOURCE_STORE;
