@@ -45,14 +45,17 @@ static struct weir_bytes hide(struct weir_bytes secret, char hidden[WEIR_HIDDEN_
 _Static_assert(WEIR_HIDDEN_SIZE == 7 + 2 * WEIR_DIGEST_BYTES, "a hidden value fits");
 
 static void reserve(const struct weir_rules *rules, const struct weir_strike *strike,
-                    char hidden[WEIR_HIDDEN_SIZE], struct weir_reserved_strike *reserved)
+                    char hidden[WEIR_HIDDEN_SIZE], char room[WEIR_KEY_TEXT_MAX],
+                    struct weir_reserved_strike *reserved)
 {
     const struct weir_standing_kind *kind = kind_of(rules, strike->penalty);
+    struct weir_check check = strike->check;
+    check.key = weir_strike_key_text(rules, strike, room);
     *reserved = (struct weir_reserved_strike){
         .penalty = mark_of(rules, strike->penalty),
-        .hash = {strike->check.hash[0], strike->check.hash[1]},
-        .tag = weir_check_tag(&strike->check),
-        .key = strike->check.key,
+        .hash = {check.hash[0], check.hash[1]},
+        .tag = weir_check_tag(&check),
+        .key = check.key,
     };
     if (kind->address) {
         reserved->network = strike->network;
@@ -68,7 +71,8 @@ void weir_strikes_reserve(const struct weir_rules *rules, const struct weir_stri
     reserved->count = 0;
     for (uint32_t i = 0; i < count; i++)
         if (weir_rules_penalty_outcomes(rules, strikes[i].penalty)) {
-            reserve(rules, &strikes[i], reserved->hidden[i], &reserved->strikes[reserved->count]);
+            reserve(rules, &strikes[i], reserved->hidden[i], reserved->keys[i],
+                    &reserved->strikes[reserved->count]);
             reserved->count++;
         }
 }

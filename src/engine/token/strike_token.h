@@ -36,7 +36,9 @@ struct weir_reserved_strike {
 struct weir_reserved_strikes {
     uint8_t count;
     struct weir_reserved_strike strikes[WEIR_PENALTIES_MAX];
-    char hidden[WEIR_PENALTIES_MAX][WEIR_HIDDEN_SIZE]; /* texts of secrets, when it is made */
+    /* When it is made: the texts of secrets, and of keys. */
+    char hidden[WEIR_PENALTIES_MAX][WEIR_HIDDEN_SIZE];
+    char keys[WEIR_PENALTIES_MAX][WEIR_KEY_TEXT_MAX];
 };
 
 /* Keeps of the strikes that the rules have found those of penalties with `outcomes`. */

@@ -223,9 +223,12 @@ static bool is_plain(const struct rules_rule *rule)
 void rules_checks_prepare(struct weir_rules *rules)
 {
     for (uint32_t i = 0; i < rules->rule_count; i++) {
-        rules->rules[i].plain = is_plain(&rules->rules[i]);
-        rules_key_prepare(rules, &rules->rules[i]);
+        struct rules_rule *rule = &rules->rules[i];
+        rule->plain = is_plain(rule);
+        rules_key_prepare(rules, rule, rule->enforce == 100);
     }
+    for (uint32_t i = 0; i < rules->penalty_count; i++)
+        rules_key_prepare(rules, &rules->penalties[i].strikes, true);
 }
 
 int rules_checks_build(struct rules_evaluation *evaluation, uint32_t number,

@@ -364,14 +364,18 @@ static size_t write_text(const struct weir_rules *rules, const struct rules_rule
     return (size_t)(writer.end - room);
 }
 
+struct weir_bytes rules_key_text(const struct weir_rules *rules, const struct rules_rule *rule,
+                                 const struct weir_check *check, char room[WEIR_KEY_TEXT_MAX])
+{
+    size_t size = write_text(rules, rule, check->key, check->hash, NULL, room);
+    return (struct weir_bytes){room, size};
+}
+
 struct weir_bytes weir_rules_key_text(const struct weir_rules *rules,
                                       const struct weir_check *check, char room[WEIR_KEY_TEXT_MAX])
 {
-    if (!check->key_is_tuple || !check->key.data)
-        return check->key;
-    size_t size =
-        write_text(rules, &rules->rules[check->rule], check->key, check->hash, NULL, room);
-    return (struct weir_bytes){room, size};
+    bool written = !check->key_is_tuple || !check->key.data;
+    return written ? check->key : rules_key_text(rules, &rules->rules[check->rule], check, room);
 }
 
 /* --- Both ------------------------------------------------------------------------------------- */
@@ -531,9 +535,9 @@ static bool is_at_hand(const struct weir_rules *rules, const struct rules_key_pa
     return !row->value || row->value == rules_path_value || row->value == rules_host_value;
 }
 
-void rules_key_prepare(const struct weir_rules *rules, struct rules_rule *rule)
+void rules_key_prepare(const struct weir_rules *rules, struct rules_rule *rule, bool keeps_tuple)
 {
-    rule->keeps_tuple = !rules->shared && rule->enforce == 100;
+    rule->keeps_tuple = keeps_tuple && !rules->shared;
     rule->key_at_hand = true;
     for (uint8_t i = 0; i < rule->instead_count; i++)
         rule->key_at_hand = rule->key_at_hand && is_at_hand(rules, &rule->instead[i]);

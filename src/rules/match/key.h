@@ -78,9 +78,13 @@ int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule
 int rules_key_hash(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                    uint64_t hash[2]);
 
-/* Sets keeps_tuple and key_at_hand of one of the rules' own limits, once all of the file is loaded.
- */
-void rules_key_prepare(const struct weir_rules *rules, struct rules_rule *rule);
+/* The text of the key of a check that has the tuple, by its rule; written into `room`. */
+struct weir_bytes rules_key_text(const struct weir_rules *rules, const struct rules_rule *rule,
+                                 const struct weir_check *check, char room[WEIR_KEY_TEXT_MAX]);
+
+/* Sets keeps_tuple and key_at_hand of a rule, once all of the file is loaded. `keeps_tuple`: code
+ * that needs the text of a key knows this rule. */
+void rules_key_prepare(const struct weir_rules *rules, struct rules_rule *rule, bool keeps_tuple);
 
 /* How a secret is shown: "sha256:" and 16 digits. Where its text names a state that nodes share,
  * 32: nobody finds two of one text. Returns the text's size. */

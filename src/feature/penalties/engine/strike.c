@@ -48,13 +48,16 @@ static void count_strike(struct weir_engine *engine, struct weir_generation *gen
 {
     struct weir_entry *entry = weir_pool_take(engine->strikes);
     struct weir_strike kept = *strike;
+    char room[WEIR_KEY_TEXT_MAX];
     if (!entry)
         return;
     entry->generation = generation;
     entry->generation->pins++;
     entry->scratch.used = sizeof kept;
     entry->keeps = true;
-    kept.check.key = weir_decision_keep(&entry->decision, strike->check.key);
+    kept.check.key =
+        weir_decision_keep(&entry->decision, weir_strike_key_text(generation->rules, strike, room));
+    kept.check.key_is_tuple = 0;
     if (strike->value.data)
         kept.value = weir_decision_keep(&entry->decision, strike->value);
     memcpy(entry->scratch.bytes, &kept, sizeof kept);

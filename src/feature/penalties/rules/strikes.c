@@ -85,3 +85,13 @@ int rules_strikes_find(struct rules_evaluation *evaluation, bool refused,
     }
     return 0;
 }
+
+struct weir_bytes weir_strike_key_text(const struct weir_rules *rules,
+                                       const struct weir_strike *strike,
+                                       char room[WEIR_KEY_TEXT_MAX])
+{
+    const struct weir_check *check = &strike->check;
+    if (!check->key_is_tuple)
+        return check->key;
+    return rules_key_text(rules, &rules->penalties[strike->penalty].strikes, check, room);
+}

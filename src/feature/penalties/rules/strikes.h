@@ -23,7 +23,7 @@
 #define WEIR_STRIKE_VALUE_MAX 1024
 
 struct weir_strike {
-    struct weir_check check;  /* its key is in scratch; its `rule` is none */
+    struct weir_check check;  /* its key is in scratch (weir_strike_key_text); its `rule` is none */
     struct weir_cidr network; /* of a kind of addresses: the client's; else not valid */
     uint64_t id[2];           /* of another kind: as the map has it; else not valid */
     struct weir_bytes value;  /* likewise: the value itself, in scratch, also of a secret kind */
@@ -37,6 +37,12 @@ struct weir_strikes {
                          no id, 0 and 0, and can only be counted */
     struct weir_strike strikes[WEIR_PENALTIES_MAX];
 };
+
+/* The text of the key of a strike's check, by the rules that have found it; it may be written into
+ * `room`. */
+struct weir_bytes weir_strike_key_text(const struct weir_rules *rules,
+                                       const struct weir_strike *strike,
+                                       char room[WEIR_KEY_TEXT_MAX]);
 
 /* --- Within the rules ------------------------------------------------------------------------- */
 

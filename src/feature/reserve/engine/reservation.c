@@ -160,7 +160,7 @@ size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_dec
     const struct weir_entry *entry = weir_entry_of(decision);
     uint64_t estimate = entry->estimate;
     bool remote = engine->store->ops->name_of;
-    struct weir_reservation made; /* not cleared: 6 KiB */
+    struct weir_reservation made; /* not cleared: some KiB */
     made.id = *id = weir_lease_draw(engine->secret, &engine->lease_state);
     made.charged_at_ns = decision->now_ns;
     *life_ns = entry->life_ns;
