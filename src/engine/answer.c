@@ -343,10 +343,10 @@ void weir_engine_answer(const struct weir_decision *decision, struct weir_answer
     answer->retry_after_ns = answer->denied_by < 0 ? 0 : retry_after(decision, answer);
     answer->standing.level.data = NULL;
     answer->standing.refused = false;
-    if (__builtin_expect(entry->stands, 0))
+    if (__builtin_expect(entry->stands, 0) && generation)
         answer_standing(decision, answer);
     answer->score.class.data = NULL;
-    if (__builtin_expect(entry->score.found, 0))
+    if (__builtin_expect(entry->score.found, 0) && generation)
         answer_score(decision, answer);
     answer->action = WEIR_ACTION_NONE;
     answer->reject = NULL;
