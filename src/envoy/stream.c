@@ -137,7 +137,7 @@ static bool keep_lease(struct weir_evy_stream *stream, const struct scratch *scr
     stream->lease =
         weir_evy_lease_keep(shared_of(stream), &scratch->answer.lease,
                             weir_lease_life_ns(scratch->limits, scratch->answer.limit_count));
-    return stream->lease != NULL;
+    return stream->lease;
 }
 
 static bool keep_outcome(struct weir_evy_stream *stream, const struct scratch *scratch)
@@ -147,7 +147,7 @@ static bool keep_outcome(struct weir_evy_stream *stream, const struct scratch *s
     if (!atomic_load_explicit(&shared_of(stream)->reads.strikes, memory_order_relaxed))
         return true;
     stream->outcome = weir_evy_outcome_keep(&scratch->call);
-    return stream->outcome != NULL;
+    return stream->outcome;
 }
 
 static struct held *hold(const struct weir_evy_reply *reply)

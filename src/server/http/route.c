@@ -69,11 +69,11 @@ const struct weir_http_route *weir_http_route_find(struct weir_http_call *call)
     struct weir_http *http = call->http;
     if (is_last_route(http, call))
         return &http->routes[call->route];
-    for (uint16_t i = 0; i < http->route_count; i++) {
+    for (uint32_t i = 0; i < http->route_count; i++) {
         if (!route_matches(&http->routes[i], call))
             continue;
-        call->route = i;
-        keep_route(http, i, call->request->path);
+        call->route = (uint16_t)i;
+        keep_route(http, call->route, call->request->path);
         return &http->routes[i];
     }
     call->route = (uint16_t)http->route_count;

@@ -21,7 +21,7 @@ static inline bool weir_curl_trust(CURL *transfer, const char *file)
         return true;
     if (curl_easy_setopt(transfer, CURLOPT_CAINFO, file) != CURLE_OK)
         return false;
-    CURLcode removed = curl_easy_setopt(transfer, CURLOPT_CAPATH, NULL);
+    CURLcode removed = curl_easy_setopt(transfer, CURLOPT_CAPATH, (const char *)NULL);
     return removed == CURLE_OK || removed == CURLE_NOT_BUILT_IN; /* the latter: there is none */
 }
 

@@ -339,7 +339,7 @@ static int number_text(struct json_scan *scan, struct weir_bytes *text)
 
 int json_scan_seconds(struct json_scan *scan, uint64_t *ns)
 {
-    struct weir_bytes text;
+    struct weir_bytes text = {scan->at, 0};
     struct number number;
     (void)json_scan_peek(scan);
     const char *start = scan->at;
@@ -373,7 +373,7 @@ static int integer_of(const struct number *number, uint64_t *value)
 
 int json_scan_integer(struct json_scan *scan, uint64_t *value)
 {
-    struct weir_bytes text;
+    struct weir_bytes text = {scan->at, 0};
     struct number number;
     (void)json_scan_peek(scan);
     const char *start = scan->at;

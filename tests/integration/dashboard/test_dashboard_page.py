@@ -230,7 +230,7 @@ return [...document.querySelectorAll("body *")].filter((element) =>
 
 def test_who_asked_is_a_line_each(tmp_path, browser):
     with start(browser, tmp_path) as weir:
-        page = Dashboard(browser, weir).open()
+        Dashboard(browser, weir).open()
         heights = browser.execute_async_script("""
             const done = arguments[arguments.length - 1];
             import("/dashboard/names.js").then(({ callerCell }) => done([1, 2].map((count) => {
