@@ -4,8 +4,9 @@
  * and layouts are Envoy's; see its documentation of dynamic modules.
  *
  * Texts of Envoy are valid until the hook returns, or until it calls a function that sets
- * something. Hooks of a filter run on the worker that has its stream, those of configurations on
- * the main thread. Everything here is in 1.38, so that one file loads into all later versions.
+ * something. Hooks of a filter run on the worker that has its stream. Configurations are made on
+ * the main thread, and end on any: their last stream keeps them. Everything here is in 1.38, so
+ * that one file loads into all later versions.
  */
 #ifndef WEIR_EVY_ABI_H
 #define WEIR_EVY_ABI_H

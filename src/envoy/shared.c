@@ -21,11 +21,13 @@
 
 /* The one variable of the module: Envoy gives it no other place for what is a process's. */
 static struct {
-    pthread_mutex_t mutex; /* held while a state is opened, reloaded, tended, closed */
+    pthread_mutex_t gate;  /* of get and put: a configuration may end on the worker that used it
+                              last, while the main thread makes the next one */
+    pthread_mutex_t mutex; /* inside; held while a state is opened, reloaded, tended */
     struct weir_evy_shared *first;
     uint32_t numbers;
     struct weir_evy_clock clock;
-} process = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+} process = {.gate = PTHREAD_MUTEX_INITIALIZER, .mutex = PTHREAD_MUTEX_INITIALIZER};
 
 struct weir_evy_clock *weir_evy_clock(void)
 {
@@ -130,10 +132,14 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* Of the caller: rules find them by `identify`, and read them of each request. */
-static bool is_callers(const char *name)
+/* What all rules have, whether they use it or not. */
+static bool is_in_all(const char *name)
 {
-    return strcmp(name, "user") == 0 || strcmp(name, "org") == 0 || strcmp(name, "plan") == 0;
+    static const char *const names[] = {"user", "org", "plan", "tls.ja4"};
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
 }
 
 /* What the rules read and only a configuration can give. */
@@ -143,7 +149,7 @@ static void tell_unknown(void *context, const char *name)
     for (unsigned i = 0; settings && i < settings->attribute_count; i++)
         if (strcmp(settings->attributes[i].name, name) == 0)
             return;
-    if (is_callers(name))
+    if (is_in_all(name))
         return;
     weir_evy_log(WEIR_EVY_WARNING,
                  "weir: the rules read `%s`, which Envoy does not tell: give it by `attributes` "
@@ -151,10 +157,17 @@ static void tell_unknown(void *context, const char *name)
                  name);
 }
 
+static const char connection_requests[] = "connection.requests";
+
 static void read_rules(struct weir_evy_shared *shared, const struct weir_evy_settings *settings)
 {
     atomic_store(&shared->rules_say, (int)weir_rules_on_store_error(shared->rules));
     weir_reads_find(&shared->reads, shared->weir, tell_unknown, (void *)(uintptr_t)settings);
+    bool before = shared->reads_requests;
+    shared->reads_requests =
+        weir_attribute_is_read(shared->weir, shared->reads.connection_requests);
+    if (shared->reads_requests && !before)
+        tell_unknown((void *)(uintptr_t)settings, connection_requests);
 }
 
 static int reload(struct weir_evy_shared *shared, const struct weir_evy_settings *settings,
@@ -267,17 +280,15 @@ static int open_weir(struct weir_evy_shared *shared, const struct weir_evy_setti
 static int refuse_unknown(const struct weir_evy_shared *shared,
                           const struct weir_evy_settings *settings, struct weir_reason *reason)
 {
-    static const char name[] = "connection.requests";
-    int handle = shared->reads.connection_requests;
-    if (handle < 0 || !weir_attribute_is_read(shared->weir, handle))
+    if (!shared->reads_requests)
         return 0;
     for (unsigned i = 0; i < settings->attribute_count; i++)
-        if (strcmp(settings->attributes[i].name, name) == 0)
+        if (strcmp(settings->attributes[i].name, connection_requests) == 0)
             return 0;
     snprintf(reason->text, sizeof reason->text,
              "%s: the rules read %s, which Envoy does not tell: remove it, or give it by "
              "`attributes`",
-             shared->rules, name);
+             shared->rules, connection_requests);
     return WEIR_ERR_UNSUPPORTED;
 }
 
@@ -310,18 +321,28 @@ static int make(struct weir_evy_shared **made, const struct weir_evy_settings *s
     return 0;
 }
 
+/* A further configuration of one that is open. */
+static int join(struct weir_evy_shared *shared, const struct weir_evy_settings *settings,
+                struct weir_reason *reason)
+{
+    int err = reload(shared, settings, reason);
+    return err < 0 ? err : refuse_unknown(shared, settings, reason);
+}
+
 int weir_evy_shared_get(struct weir_evy_shared **shared, const struct weir_evy_settings *settings,
                         struct weir_reason *reason)
 {
+    pthread_mutex_lock(&process.gate);
     pthread_mutex_lock(&process.mutex);
     reason->text[0] = '\0';
     *shared = find(settings);
-    int err = *shared ? reload(*shared, settings, reason) : make(shared, settings, reason);
+    int err = *shared ? join(*shared, settings, reason) : make(shared, settings, reason);
     if (err == 0)
         (*shared)->users++;
     else
         *shared = NULL;
     pthread_mutex_unlock(&process.mutex);
+    pthread_mutex_unlock(&process.gate);
     if (err < 0 && reason->text[0] == '\0')
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
     return err;
@@ -329,8 +350,9 @@ int weir_evy_shared_get(struct weir_evy_shared **shared, const struct weir_evy_s
 
 void weir_evy_shared_put(struct weir_evy_shared *shared)
 {
-    struct weir_evy_shared **at = &process.first;
+    pthread_mutex_lock(&process.gate);
     pthread_mutex_lock(&process.mutex);
+    struct weir_evy_shared **at = &process.first;
     bool last = --shared->users == 0;
     while (last && *at != shared)
         at = &(*at)->next;
@@ -342,4 +364,5 @@ void weir_evy_shared_put(struct weir_evy_shared *shared)
         weir_evy_clock_stop(&process.clock);
     if (last)
         free_shared(shared);
+    pthread_mutex_unlock(&process.gate);
 }

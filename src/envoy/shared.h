@@ -39,6 +39,7 @@ struct weir_evy_shared {
     struct weir *weir;
     struct weir_reads reads;
     int client_ip;          /* a handle */
+    bool reads_requests;    /* the rules read connection.requests */
     _Atomic bool usable;    /* the state is open */
     _Atomic int rules_say;  /* enum weir_on_store_error */
     struct stat file, seen; /* the rules file as loaded, and as last seen */

@@ -479,6 +479,23 @@ TEST_WITH(place_setup, place_teardown, "without a state, on_error or the rules d
     ON_HTTP(config_destroy)(closed);
 }
 
+TEST_WITH(place_setup, place_teardown, "only rules that read what nothing tells are warned of")
+{
+    struct place *place = *state;
+    write_rules(place, TWO_AN_HOUR);
+    const void *filter = filter_of(place, "");
+    assert_null(strstr(host_log, "does not tell"));
+    ON_HTTP(config_destroy)(filter);
+    write_rules(place, "attributes: [tier]\n"
+                       "limits:\n- { name: tier, key: [tier], rate: 4/1h }\n");
+    filter = filter_of(place, "");
+    assert_non_null(strstr(host_log, "the rules read `tier`, which Envoy does not tell"));
+    ON_HTTP(config_destroy)(filter);
+    filter = filter_of(place, ", \"attributes\": {\"tier\": \"gold\"}");
+    assert_null(strstr(host_log, "does not tell"));
+    ON_HTTP(config_destroy)(filter);
+}
+
 TEST_WITH(place_setup, place_teardown, "rules that read what Envoy does not tell are refused")
 {
     struct place *place = *state;
@@ -491,6 +508,14 @@ TEST_WITH(place_setup, place_teardown, "rules that read what Envoy does not tell
     const void *filter = new_filter(text);
     assert_non_null(filter);
     ON_HTTP(config_destroy)(filter);
+    write_rules(place, TWO_AN_HOUR);
+    const void *served = filter_of(place, "");
+    write_rules(place, "limits:\n- { name: c, key: [connection.requests], rate: 9/1h }\n");
+    snprintf(text, sizeof text, "{\"rules\": \"%s\", \"state\": \"%s\"}", place->rules,
+             place->state);
+    assert_null(new_filter(text)); /* nor by a reload of what is open */
+    assert_non_null(strstr(host_log, "connection.requests, which Envoy does not tell"));
+    ON_HTTP(config_destroy)(served);
     write_rules(place,
                 "store: { redis: { url: \"redis://127.0.0.1:1\" }, nodes: 2 }\n" TWO_AN_HOUR);
     assert_null(new_filter(place->rules));
