@@ -22,16 +22,22 @@ struct weir_evy_text weir_evy_header(void *envoy, enum weir_evy_headers of, cons
     return value;
 }
 
-bool weir_evy_metadata_number(void *envoy, const struct weir_evy_place *place, uint64_t *number)
+int weir_evy_metadata_number(void *envoy, const struct weir_evy_place *place, uint64_t *number)
 {
+    struct weir_evy_text text;
     double value;
-    if (!place->key.data ||
-        !ENVOY(http_get_metadata_number)(envoy, WEIR_EVY_DYNAMIC, place->space, place->key, &value))
-        return false;
+    if (!place->key.data)
+        return 0;
+    if (!ENVOY(http_get_metadata_number)(envoy, WEIR_EVY_DYNAMIC, place->space, place->key, &value))
+        return ENVOY(http_get_metadata_string)(envoy, WEIR_EVY_DYNAMIC, place->space, place->key,
+                                               &text)
+                   ? WEIR_ERR_SYNTAX
+                   : 0;
     if (!(value >= 0 && value <= 9007199254740992.0)) /* 2^53: beyond, a double skips numbers */
-        return false;
+        return WEIR_ERR_RANGE;
     *number = (uint64_t)value;
-    return true;
+    *number += (double)*number < value;
+    return 1;
 }
 
 bool weir_evy_address(struct weir_evy_text text, struct sockaddr_storage *address)
@@ -42,6 +48,8 @@ bool weir_evy_address(struct weir_evy_text text, struct sockaddr_storage *addres
     bool is_ip6 = text.size > 0 && text.data[0] == '[';
     const char *start = text.data + is_ip6;
     const char *end = text.data ? memchr(text.data, is_ip6 ? ']' : ':', text.size) : NULL;
+    const char *zone = end && is_ip6 ? memchr(start, '%', (size_t)(end - start)) : NULL;
+    end = zone ? zone : end; /* of a link-local address: it is this machine's name of the link */
     if (!end || end <= start || (size_t)(end - start) >= sizeof host)
         return false;
     memcpy(host, start, (size_t)(end - start));

@@ -34,13 +34,16 @@ int weir_evy_request_read(struct weir_evy_request *request, void *envoy,
                           bool trusted_proxies, struct weir_call *call)
     __attribute__((warn_unused_result));
 
-/* The whole number of a place of the dynamic metadata, at most 2^53. False: there is none. */
-bool weir_evy_metadata_number(void *envoy, const struct weir_evy_place *place, uint64_t *number);
+/* 1: the number of a place of the dynamic metadata, rounded up; 0: there is none. Errors:
+ * WEIR_ERR_SYNTAX (a text), WEIR_ERR_RANGE (below 0, above 2^53). */
+int weir_evy_metadata_number(void *envoy, const struct weir_evy_place *place, uint64_t *number)
+    __attribute__((warn_unused_result));
 
 /* The first line of a header field; data NULL: absent. */
 struct weir_evy_text weir_evy_header(void *envoy, enum weir_evy_headers of, const char *name);
 
-/* "192.0.2.1:443" and "[2001:db8::1]:443"; false: no address, for example of a Unix socket. */
+/* "192.0.2.1:443" and "[2001:db8::1]:443", a zone left out; false: no address, for example of a
+ * Unix socket. */
 bool weir_evy_address(struct weir_evy_text text, struct sockaddr_storage *address);
 
 #endif

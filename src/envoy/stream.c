@@ -87,14 +87,15 @@ static const struct weir_evy_place *settle_of(const struct weir_evy_stream *stre
                                                            : &stream->filter->settings->settle;
 }
 
-/* 1 where nothing says it, also where the metadata have no such number. */
-static uint64_t cost_of(const struct weir_evy_stream *stream, void *envoy)
+/* 1 where nothing says it. Errors: as weir_evy_metadata_number; what the client says may be in the
+ * metadata, so that such a request has no cost of 1. */
+static int read_cost(const struct weir_evy_stream *stream, void *envoy, uint64_t *cost)
 {
     const struct weir_evy_settings *said =
         stream->route && stream->route->has_cost ? stream->route : stream->filter->settings;
-    uint64_t cost = said->has_cost && !said->cost_of.key.data ? said->cost : 1;
-    (void)weir_evy_metadata_number(envoy, &said->cost_of, &cost);
-    return cost;
+    *cost = said->has_cost && !said->cost_of.key.data ? said->cost : 1;
+    int read = weir_evy_metadata_number(envoy, &said->cost_of, cost);
+    return read < 0 ? read : 0;
 }
 
 static struct weir_evy_settings *attributes_of(const struct weir_evy_stream *stream)
@@ -195,9 +196,13 @@ static int ask(struct weir_evy_stream *stream, void *envoy, struct scratch *scra
     struct weir_evy_shared *shared = shared_of(stream);
     bool settles = settle_of(stream)->key.data ||
                    atomic_load_explicit(&shared->reads.refunds, memory_order_relaxed);
+    uint64_t cost;
+    int err = read_cost(stream, envoy, &cost);
+    if (err < 0)
+        return err;
     scratch->reservation.text[0] = '\0';
     scratch->call = (struct weir_call){
-        .cost = cost_of(stream, envoy),
+        .cost = cost,
         .untrusted = !is_trusted(stream),
         .reserve_life_ns = WEIR_SETTLE_LIFE_NS,
         .fields = scratch->fields,
@@ -207,8 +212,8 @@ static int ask(struct weir_evy_stream *stream, void *envoy, struct scratch *scra
     };
     if (scratch->call.cost > 0)
         scratch->call.reserve = settles ? WEIR_RESERVE_ALWAYS : WEIR_RESERVE_DELAYED;
-    int err = weir_evy_request_read(&scratch->request, envoy, shared, attributes_of(stream),
-                                    stream->filter->settings->trusted_proxies, &scratch->call);
+    err = weir_evy_request_read(&scratch->request, envoy, shared, attributes_of(stream),
+                                stream->filter->settings->trusted_proxies, &scratch->call);
     return err < 0 ? err : weir_check_full(shared->weir, &scratch->call, &scratch->answer);
 }
 
@@ -330,13 +335,14 @@ static void settle(struct weir_evy_stream *stream, void *envoy, unsigned status)
 {
     struct weir_evy_shared *shared = shared_of(stream);
     uint64_t cost;
-    int err = 0;
-    if (weir_evy_metadata_number(envoy, settle_of(stream), &cost))
+    int err = 0, said = weir_evy_metadata_number(envoy, settle_of(stream), &cost);
+    if (said == 1)
         err = weir_settle(shared->weir, stream->reservation, cost);
     else if (status != 0 && atomic_load_explicit(&shared->reads.refunds, memory_order_relaxed))
         err = weir_report(shared->weir, stream->reservation, status);
-    if (err < 0)
-        weir_evy_log(WEIR_EVY_INFO, "weir: cannot settle: %s", weir_error_text(err));
+    if (said < 0 || err < 0)
+        weir_evy_log(WEIR_EVY_INFO, "weir: cannot settle: %s",
+                     weir_error_text(said < 0 ? said : err));
     free(stream->reservation);
     stream->reservation = NULL;
 }

@@ -285,6 +285,42 @@ TEST_WITH(place_setup, place_teardown, "the true cost is what the metadata say a
     end(stream, &host, 200); /* nothing says its cost: 60 stay charged */
     host_request(&host, "POST", "/v1/chat", NULL);
     end(begin(filter, &host, WEIR_EVY_STOP), &host, 429);
+    assert_null(strstr(host_log, "cannot settle"));
+    ON_HTTP(config_destroy)(filter);
+    write_rules(place, "limits:\n- { name: tokens, key: [], rate: 150/1h, "
+                       "algorithm: token_bucket }\n");
+    filter = filter_of(place, ", \"cost\": 60, \"settle\": {\"namespace\": "
+                              "\"weir.test\", \"key\": \"total_tokens\"}");
+    host_request(&host, "POST", "/v1/chat", NULL);
+    stream = begin(filter, &host, WEIR_EVY_CONTINUE);
+    host.metadata_key = "total_tokens";
+    host.metadata_text = "10"; /* a text is none */
+    end(stream, &host, 200);
+    assert_non_null(strstr(host_log, "cannot settle"));
+    ON_HTTP(config_destroy)(filter);
+}
+
+TEST_WITH(place_setup, place_teardown,
+          "a cost of the metadata is rounded up; one that is no number is refused")
+{
+    static const struct {
+        double number;
+        const char *text;
+        unsigned status;
+    } costs[] = {{-1, NULL, 400},  {1e300, NULL, 400}, {0, "7", 400},
+                 {0.5, NULL, 200}, {2.5, NULL, 200},   {0.1, NULL, 429}};
+    struct place *place = *state;
+    struct host host;
+    write_rules(place, "limits:\n- { name: four, key: [], rate: 4/1h, algorithm: token_bucket }\n");
+    const void *filter =
+        filter_of(place, ", \"cost\": {\"namespace\": \"weir.test\", \"key\": \"cost\"}");
+    for (unsigned i = 0; i < sizeof costs / sizeof *costs; i++) {
+        host_request(&host, "GET", "/", NULL);
+        host.metadata_key = "cost";
+        host.metadata_number = costs[i].number;
+        host.metadata_text = costs[i].text;
+        assert_int_equal(ask(filter, &host), costs[i].status);
+    }
     ON_HTTP(config_destroy)(filter);
 }
 

@@ -108,6 +108,9 @@ TEST("addresses are those of Envoy's source.address")
         {"192.0.2.1:443", AF_INET},
         {"[2001:db8::1]:443", AF_INET6},
         {"[::1]:1", AF_INET6},
+        {"[fe80::1%eth0]:443", AF_INET6},
+        {"[fe80::1%2]:443", AF_INET6},
+        {"192.0.2.1%eth0:443", 0},
         {"/run/envoy.sock", 0},
         {"", 0},
         {"192.0.2.1", 0},
@@ -115,6 +118,7 @@ TEST("addresses are those of Envoy's source.address")
         {"[::1", 0},
         {":1", 0},
         {"[]:1", 0},
+        {"[%eth0]:1", 0},
         {"envoy://internal/x", 0},
     };
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
