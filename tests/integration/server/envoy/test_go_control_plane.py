@@ -35,13 +35,19 @@ def fixture_program(tmp_path_factory):
         pytest.skip("go is not installed")
     made = tmp_path_factory.mktemp("go") / "plane"
     try:
-        done = subprocess.run(["go", "build", "-p", "1", "-o", made, "."], cwd=Path(__file__).parent / "go",
-                              capture_output=True, text=True, timeout=BUILD_SECONDS_MAX, check=False)
+        found = go("list", "-deps", ".")
+        if found.returncode:
+            pytest.skip(f"go could not fetch go-control-plane: {found.stderr[-200:]}")
+        done = go("build", "-p", "1", "-o", made, ".")
     except subprocess.TimeoutExpired:
         pytest.skip("go could not build go-control-plane in time")
-    if done.returncode:
-        pytest.skip(f"go could not build go-control-plane: {done.stderr[-200:]}")
+    assert done.returncode == 0, done.stderr
     return str(made)
+
+
+def go(*arguments):
+    return subprocess.run(["go", *arguments], cwd=Path(__file__).parent / "go", capture_output=True, text=True,
+                          timeout=BUILD_SECONDS_MAX, check=False)
 
 
 class Plane:
