@@ -2,6 +2,7 @@
 /* The hooks of the module for Envoy, over a host that plays Envoy. */
 #include "host.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -473,6 +474,41 @@ TEST_WITH(place_setup, place_teardown, "configurations of one state share it, an
     for (unsigned i = 0; i < 40; i++)
         ON_HTTP(config_destroy)(filters[i]);
     ON_HTTP(config_destroy)(last);
+}
+
+/* Begins and ends configurations of a text; returns how many were refused. */
+static void *begin_and_end(void *text)
+{
+    struct host host;
+    uintptr_t refused = 0;
+    memset(&host, 0, sizeof host);
+    for (unsigned i = 0; i < 100; i++) {
+        const void *filter = ON_HTTP(config_new)(&host, (struct weir_evy_text){"weir", 4},
+                                                 (struct weir_evy_text){text, strlen(text)});
+        if (filter)
+            ON_HTTP(config_destroy)(filter);
+        refused += !filter;
+    }
+    return (void *)refused;
+}
+
+TEST_WITH(place_setup, place_teardown,
+          "a configuration that ends on a worker meets one that begins")
+{
+    struct place *place = *state;
+    pthread_t threads[2];
+    char text[512];
+    write_rules(place, TWO_AN_HOUR);
+    snprintf(text, sizeof text, "{\"rules\": \"%s\", \"state\": \"%s\"}", place->rules,
+             place->state);
+    ON_HTTP(config_destroy)(new_filter(text)); /* defines the counters */
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, begin_and_end, text), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        void *refused;
+        assert_int_equal(pthread_join(threads[i], &refused), 0);
+        assert_null(refused);
+    }
 }
 
 TEST_WITH(place_setup, place_teardown, "a rules file that changes is read anew by itself")
