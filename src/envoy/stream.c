@@ -334,7 +334,7 @@ static unsigned status_of(void *envoy)
 static void settle(struct weir_evy_stream *stream, void *envoy, unsigned status)
 {
     struct weir_evy_shared *shared = shared_of(stream);
-    uint64_t cost;
+    uint64_t cost = 0;
     int err = 0, said = weir_evy_metadata_number(envoy, settle_of(stream), &cost);
     if (said == 1)
         err = weir_settle(shared->weir, stream->reservation, cost);
