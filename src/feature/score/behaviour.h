@@ -65,7 +65,7 @@ struct weir_habit {
 };
 
 /* Opens a table for at least `clients` (1 to WEIR_BEHAVIOUR_CLIENTS_MAX), with one reference. It
- * takes 13 to 26 bytes of address space for each; pages that no client uses stay untouched.
+ * takes 16 to 32 bytes of address space for each; pages that no client uses stay untouched.
  * Errors: WEIR_ERR_RANGE, WEIR_ERR_MEMORY. */
 int weir_behaviour_open(struct weir_behaviour **behaviour, uint64_t clients)
     __attribute__((warn_unused_result));
