@@ -28,9 +28,10 @@ def run(folder, **files):
     shutil.copy(INTEGRATION / "conftest.py", folder)
     for name, good in files.items():
         (folder / f"test_{name}.py").write_text(FIXTURE.format(name=name, good=good))
-    subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp",
-                    folder / "base", folder], env={**os.environ, "PYTHONPATH": str(INTEGRATION)},
-                   stdout=subprocess.DEVNULL, check=False)
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp",
+                           folder / "base", folder], env={**os.environ, "PYTHONPATH": str(INTEGRATION)},
+                          stdout=subprocess.DEVNULL, check=False)
+    assert done.returncode == (0 if all(files.values()) else 1)  # of tests that ran
     return sorted(str(left.relative_to(folder / "base"))
                   for left in (folder / "base").rglob("state"))
 
