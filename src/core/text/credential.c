@@ -63,9 +63,10 @@ static void name_scheme(struct weir_credential *credential)
         credential->as_is &= lower(scheme->data[i]) == scheme->data[i];
 }
 
-void weir_credential_read(struct weir_credential *credential, struct weir_bytes value)
+/* Of a trimmed value. By pointer: clang's BPF passes no struct to what it does not inline. */
+static void read_trimmed(struct weir_credential *credential, const struct weir_bytes *value)
 {
-    struct weir_bytes all = trim(value);
+    struct weir_bytes all = *value;
     size_t end = 0;
     while (end < all.size && !is_space(all.data[end]))
         end++;
@@ -77,6 +78,12 @@ void weir_credential_read(struct weir_credential *credential, struct weir_bytes 
     credential->token = trim(rest);
     name_scheme(credential);
     credential->as_is &= rest.size - credential->token.size == 1 && rest.data[0] == ' ';
+}
+
+void weir_credential_read(struct weir_credential *credential, struct weir_bytes value)
+{
+    struct weir_bytes all = trim(value);
+    read_trimmed(credential, &all);
 }
 
 size_t weir_credential_write(const struct weir_credential *credential, char *out)
@@ -117,20 +124,20 @@ static size_t comma_find(struct weir_bytes text, size_t at, bool scheme)
 }
 
 /* `name=value` or `name="value"`; not a token that ends in padding. */
-static bool is_parameter(struct weir_bytes text)
+static bool is_parameter(const struct weir_bytes *text)
 {
     size_t at = 0;
-    while (at < text.size && text.data[at] != '=' && text.data[at] != '"' &&
-           !is_space(text.data[at]))
+    while (at < text->size && text->data[at] != '=' && text->data[at] != '"' &&
+           !is_space(text->data[at]))
         at++;
-    if (at == 0 || at + 1 >= text.size || text.data[at] != '=' || text.data[at + 1] == '=')
+    if (at == 0 || at + 1 >= text->size || text->data[at] != '=' || text->data[at + 1] == '=')
         return false;
     at++;
-    if (text.data[at] == '"')
-        return quoted_end(text, at) == text.size;
-    while (at < text.size && !is_space(text.data[at]))
+    if (text->data[at] == '"')
+        return quoted_end(*text, at) == text->size;
+    while (at < text->size && !is_space(text->data[at]))
         at++;
-    return at == text.size;
+    return at == text->size;
 }
 
 bool weir_credential_next(struct weir_bytes *rest, bool scheme, struct weir_bytes *credential)
@@ -141,13 +148,14 @@ bool weir_credential_next(struct weir_bytes *rest, bool scheme, struct weir_byte
         text.size--;
     }
     size_t end = comma_find(text, 0, scheme);
+    struct weir_bytes one = trim((struct weir_bytes){text.data, end});
     struct weir_credential first;
-    weir_credential_read(&first, (struct weir_bytes){text.data, end});
-    bool parameters = scheme && first.scheme.size > 0 && is_parameter(first.token);
+    read_trimmed(&first, &one);
+    bool parameters = scheme && first.scheme.size > 0 && is_parameter(&first.token);
     while (parameters && end < text.size) {
         size_t next = comma_find(text, end + 1, scheme);
         struct weir_bytes more = trim((struct weir_bytes){text.data + end + 1, next - end - 1});
-        parameters = more.size == 0 || is_parameter(more);
+        parameters = more.size == 0 || is_parameter(&more);
         end = parameters ? next : end;
     }
     *credential = trim((struct weir_bytes){text.data, end});
