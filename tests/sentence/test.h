@@ -37,9 +37,11 @@ static inline void test_add(struct CMUnitTest test)
     tests_here_count++;
 }
 
+static char *tests_abort; /* the value in the environment: a child changes it without allocating */
+
 static inline void tests_abort_in_child(void)
 {
-    setenv("CMOCKA_TEST_ABORT", "1", 1);
+    *tests_abort = '1';
 }
 
 static inline int tests_run(const char *file, CMFixtureFunction setup, CMFixtureFunction teardown)
@@ -48,7 +50,9 @@ static inline int tests_run(const char *file, CMFixtureFunction setup, CMFixture
         print_error("%s has %zu tests, not 1 to %d\n", file, tests_here_count, TESTS_MAX);
         return 1;
     }
-    if (pthread_atfork(NULL, NULL, tests_abort_in_child) != 0)
+    setenv("CMOCKA_TEST_ABORT", "0", 1);
+    tests_abort = getenv("CMOCKA_TEST_ABORT");
+    if (!tests_abort || pthread_atfork(NULL, NULL, tests_abort_in_child) != 0)
         return 1;
     return _cmocka_run_group_tests(file, tests_here, tests_here_count, setup, teardown);
 }
