@@ -11,7 +11,7 @@
  *   ADDRESS   3 | family (1) | prefix length (1) | its 4 or 16 bytes
  *   MISSING   4                                     on_missing: shared
  *   and + i x INSTEAD where the attribute i of on_missing (from 1) takes its place, so that a
- * session "bob" is not the user "bob"
+ *   session "bob" is not the user "bob"
  *
  * The hash of a long value is SipHash under the node's secret (16 bytes): fast, and nobody outside
  * finds two values of one hash. Where nodes share a store it is SHA-256 (32 bytes): all nodes have

@@ -3,12 +3,16 @@
  * the client's TLS library is made and set up, whatever the request behind it says of itself.
  *
  *   t13d1516h2_8daaf6152771_e5627efa2ab1
- *   |         | |            |
- *   |         | |            SHA-256 of the extensions in ascending order without SNI and ALPN,
- * "_", |         | |            and the signature algorithms as they came: 12 digits |         |
- * SHA-256 of the ciphers in ascending order: 12 digits; none: zeros |         the first ALPN's
- * first and last character; 00: none t: TLS | version | d: with SNI, i: without | ciphers (2) |
- * extensions (2)
+ *
+ *   t               TLS
+ *   13              the version
+ *   d               with SNI; i: without
+ *   15              ciphers
+ *   16              extensions
+ *   h2              first and last character of the first ALPN; 00: there is none
+ *   8daaf6152771    12 digits of the SHA-256 of the ciphers in ascending order; zeros: none
+ *   e5627efa2ab1    the same of the extensions in ascending order, without SNI and ALPN, then "_"
+ *                   and the signature algorithms as they came
  *
  * GREASE (RFC 8701) is left out everywhere. Where the first or last byte of the ALPN is no letter
  * or digit, those of its hexadecimal form are shown. Source: the JA4 specification of FoxIO
