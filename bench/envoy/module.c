@@ -38,10 +38,11 @@ int main(int argc, char **argv)
     static struct host host;
     char path[] = "/tmp/weir-bench-XXXXXX", config[256];
     long calls = argc > 2 ? atol(argv[1]) : 0;
-    int limits = argc > 2 ? atoi(argv[2]) : 4, fd = mkstemp(path);
-    if (fd < 0 || limits < 0 || limits > 3 || limits == 2)
+    int limits = argc > 2 ? atoi(argv[2]) : 4;
+    if (limits < 0 || limits > 3 || limits == 2)
         return 2;
-    FILE *file = fdopen(fd, "w");
+    int fd = mkstemp(path);
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (!file || fputs(rules_of[limits], file) < 0 || fclose(file) != 0)
         return 2;
     int size = snprintf(config, sizeof config, "{\"rules\": \"%s\", \"fields\": \"%s\"}", path,
