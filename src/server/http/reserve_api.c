@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/http/check_request.h"
 #include "feature/adaptive/server/controllers.h"
 #include "feature/reserve/server/reserve.h"
 #include "server/http/check_api.h"
@@ -177,21 +176,6 @@ static void settle_write(struct weir_slot *slot, struct weir_output *output)
     weir_worker_give(http->worker, slot->decision);
 }
 
-/* Finds out which costs the rules mean; false: no limit counts one of them. */
-static bool true_costs_find(const struct weir_rules *rules, const struct weir_json_costs *named,
-                            struct weir_true_cost *costs, struct weir_reason *reason)
-{
-    for (uint16_t i = 0; i < named->count; i++) {
-        int attribute = weir_rules_cost_source(rules, named->of[i].name);
-        if (attribute < 0) {
-            weir_cost_unknown(named->of[i].name, reason);
-            return false;
-        }
-        costs[i] = (struct weir_true_cost){(uint16_t)attribute, named->of[i].amount};
-    }
-    return true;
-}
-
 static void settle_handle(struct weir_http_call *call, bool report)
 {
     struct weir_reason reason = {{0}};
@@ -208,16 +192,18 @@ static void settle_handle(struct weir_http_call *call, bool report)
         weir_http_refuse(call, err, &reason);
         return;
     }
-    struct weir_true_cost costs[WEIR_JSON_COSTS_MAX];
-    const struct weir_settle settle = {.cost = read.cost,
-                                       .status = read.status,
-                                       .true_costs = costs,
-                                       .true_count = read.costs.count,
-                                       .how = read.has_cost    ? WEIR_SETTLE_COST
-                                              : read.has_costs ? WEIR_SETTLE_COSTS
-                                                               : WEIR_SETTLE_STATUS};
-    if (!true_costs_find(weir_engine_rules(call->worker->engine), &read.costs, costs, &reason)) {
-        weir_http_refuse(call, WEIR_ERR_SYNTAX, &reason);
+    struct weir_true_cost costs[WEIR_TRUE_COSTS_MAX];
+    struct weir_settle settle = {.cost = read.cost,
+                                 .status = read.status,
+                                 .how = read.has_cost    ? WEIR_SETTLE_COST
+                                        : read.has_costs ? WEIR_SETTLE_COSTS
+                                                         : WEIR_SETTLE_STATUS};
+    for (uint16_t i = 0; i < read.costs.count && err == 0; i++)
+        if (!weir_settle_add(call->worker, &settle, costs, read.costs.of[i].name,
+                             read.costs.of[i].amount, &reason))
+            err = WEIR_ERR_SYNTAX;
+    if (err < 0) {
+        weir_http_refuse(call, err, &reason);
         return;
     }
     struct weir_decision *decision = weir_worker_take(call->worker);

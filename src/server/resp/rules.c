@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/http/check_request.h"
 #include "feature/adaptive/server/released.h"
 #include "feature/region/server/acted.h"
 #include "feature/reserve/server/reserve.h"
@@ -475,8 +474,7 @@ static bool cost_read(struct weir_resp_call *call, uint32_t i, uint64_t *cost)
 static uint32_t costs_read(struct weir_resp_call *call, uint32_t at, struct weir_true_cost *costs,
                            struct weir_settle *settle)
 {
-    const struct weir_rules *rules = weir_engine_rules(call->redis->worker->engine);
-    uint64_t count;
+    uint64_t count, amount;
     if (!cost_read(call, at + 1, &count))
         return 0;
     if (count > WEIR_TRUE_COSTS_MAX || at + 2 + 2 * (uint32_t)count > call->count) {
@@ -485,21 +483,16 @@ static uint32_t costs_read(struct weir_resp_call *call, uint32_t at, struct weir
         return 0;
     }
     at += 2;
+    settle->how = WEIR_SETTLE_COSTS;
     for (uint64_t i = 0; i < count; i++, at += 2) {
         struct weir_reason reason;
-        int attribute = weir_rules_cost_source(rules, call->args[at]);
-        if (attribute < 0) {
-            weir_cost_unknown(call->args[at], &reason);
+        if (!cost_read(call, at + 1, &amount))
+            return 0;
+        if (!weir_settle_add(call->redis->worker, settle, costs, call->args[at], amount, &reason)) {
             weir_resp_error(call, "ERR %s", reason.text);
             return 0;
         }
-        costs[i].attribute = (uint16_t)attribute;
-        if (!cost_read(call, at + 1, &costs[i].amount))
-            return 0;
     }
-    settle->how = WEIR_SETTLE_COSTS;
-    settle->true_costs = costs;
-    settle->true_count = (uint16_t)count;
     return at;
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "core/text/siphash.h"
+#include "engine/http/check_request.h"
 #include "server/net/front.h"
 #include "table/table.h"
 
@@ -166,6 +167,24 @@ void weir_reserve_wait(struct weir_slot *slot, const struct weir_reserve *reserv
     slot->place = reserve->place;
     slot->drop = reserve_drop;
     weir_slot_wait(slot, reserve->decision);
+}
+
+bool weir_settle_add(const struct weir_worker *worker, struct weir_settle *settle,
+                     struct weir_true_cost costs[WEIR_TRUE_COSTS_MAX], struct weir_bytes name,
+                     uint64_t amount, struct weir_reason *reason)
+{
+    int attribute = weir_rules_cost_source(weir_engine_rules(worker->engine), name);
+    bool twice = false;
+    for (uint16_t i = 0; i < settle->true_count; i++)
+        twice |= costs[i].attribute == attribute;
+    if (attribute < 0)
+        weir_cost_unknown(name, reason);
+    else if (twice)
+        snprintf(reason->text, sizeof reason->text, "costs: one is given twice");
+    else
+        costs[settle->true_count++] = (struct weir_true_cost){(uint16_t)attribute, amount};
+    settle->true_costs = costs;
+    return attribute >= 0 && !twice;
 }
 
 int weir_settle_begin(struct weir_worker *worker, struct weir_decision *decision,

@@ -67,6 +67,13 @@ static inline bool weir_reserve_is_alone(const struct weir_decision *decision)
 /* A decision without a slot is done: a release, or a reservation whose connection has gone. */
 void weir_reserve_alone(struct weir_worker *worker, struct weir_decision *decision);
 
+/* Adds a true cost by its name to a settlement, whose `costs` have room for it. False: no limit
+ * counts it, or it was given before under another spelling; `reason` says which. */
+bool weir_settle_add(const struct weir_worker *worker, struct weir_settle *settle,
+                     struct weir_true_cost costs[WEIR_TRUE_COSTS_MAX], struct weir_bytes name,
+                     uint64_t amount, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
 /* Makes a taken decision the settlement of a token. Errors: as weir_engine_apply_settle. */
 int weir_settle_begin(struct weir_worker *worker, struct weir_decision *decision,
                       struct weir_bytes token, const struct weir_settle *settle)

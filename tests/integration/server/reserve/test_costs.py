@@ -142,7 +142,7 @@ def test_more_than_eight_costs_are_too_many(weir):
 
 
 @pytest.mark.parametrize("wrong", [
-    ["COSTS", 9, "tokens", 1], ["COSTS", 1, "tokens"], ["COSTS", 1, "other", 1], ["COSTS", 1, "tokens", -1],
+    ["COSTS", 9, "tokens", 1], ["COSTS", 2, "tokens", 1, "tokens", 2], ["COSTS", 1, "tokens"], ["COSTS", 1, "other", 1], ["COSTS", 1, "tokens", -1],
     ["COST", 1, "COSTS", 1, "tokens", 1], ["STATUS", 503, "STATUS", 503], ["STATUS"]])
 def test_wrong_settlements_in_the_redis_protocol(weir, wrong):
     with weir.redis() as client:
