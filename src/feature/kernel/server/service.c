@@ -103,7 +103,7 @@ static void read_network(void *context, const struct weir_cidr *network)
     if (entry.level == WEIR_STANDING_TRUSTED)
         (void)weir_plan_want(service->plan, WEIR_KERNEL_ALLOW, network, entry.until_ns);
     else if ((entry.level == WEIR_STANDING_SUSPENDED || entry.level == WEIR_STANDING_REVOKED) &&
-             weir_standing_service_proves(service->standing, &entry) &&
+             weir_standing_service_proves(service->standing, network, &entry) &&
              weir_bans_may_hold(service->standing->bans, network))
         want_ban(service, network, entry.until_ns);
 }

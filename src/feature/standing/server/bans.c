@@ -9,7 +9,9 @@
 
 #include <weir/error.h>
 
+#include "core/text/nat64.h"
 #include "core/text/siphash.h"
+#include "rules/rules.h"
 #include "wire/socket_address.h"
 
 /* 127.0.0.0/8 and ::1. */
@@ -22,6 +24,8 @@ struct weir_bans {
     pthread_mutex_t lock;
     struct weir_cidr *kept; /* protected */
     size_t kept_count;
+    struct weir_cidr nat64[WEIR_NAT64_MAX];
+    size_t nat64_count;
     bool ready;
     struct weir_bans_counts counts;
     size_t first, count;
@@ -103,6 +107,30 @@ static bool is_protected(const struct weir_bans *bans, const struct weir_cidr *n
         if (overlap(&bans->kept[i], network))
             return true;
     return !bans->ready;
+}
+
+void weir_bans_translate(struct weir_bans *bans, const struct weir_cidr *prefixes, size_t count)
+{
+    pthread_mutex_lock(&bans->lock);
+    bans->nat64_count = count < WEIR_NAT64_MAX ? count : WEIR_NAT64_MAX;
+    if (bans->nat64_count > 0)
+        memcpy(bans->nat64, prefixes, bans->nat64_count * sizeof *prefixes);
+    pthread_mutex_unlock(&bans->lock);
+}
+
+bool weir_bans_is_shared(struct weir_bans *bans, const struct weir_cidr *network)
+{
+    static const struct weir_cidr one = {.address.family = 4, .bits = 32};
+    struct weir_cidr client;
+    bool shared = false;
+
+    pthread_mutex_lock(&bans->lock);
+    for (size_t i = 0; i < bans->nat64_count; i++) {
+        weir_nat64_embed(&bans->nat64[i], &one, &client);
+        shared |= network->bits < client.bits && overlap(&bans->nat64[i], network);
+    }
+    pthread_mutex_unlock(&bans->lock);
+    return shared;
 }
 
 static uint64_t taken_bit(const struct weir_cidr *network)

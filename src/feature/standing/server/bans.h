@@ -3,8 +3,8 @@
  *
  * Only what is safe to drop before weir sees it is published: networks that an operator or a list
  * has named, or of an address that is proven (the peer of a TCP connection, or what a trusted proxy
- * has named for a completed request); never one that holds a loopback address, a trusted proxy, or
- * an address of this machine. An end may always be published.
+ * has named for a completed request, unless translators share it); never one that holds a loopback
+ * address, a trusted proxy, or an address of this machine. An end may always be published.
  *
  * No end is dropped, since the layer below would go on dropping packets of a caller that weir lets
  * pass. When the queue is full,
@@ -47,6 +47,13 @@ void weir_bans_close(struct weir_bans *bans);
  * until the next call succeeds. */
 int weir_bans_protect(struct weir_bans *bans, const struct weir_cidr *proxies, size_t count)
     __attribute__((warn_unused_result));
+
+/* The prefixes with IPv4 addresses (server.nat64; copied): at most WEIR_NAT64_MAX. */
+void weir_bans_translate(struct weir_bans *bans, const struct weir_cidr *prefixes, size_t count);
+
+/* Whether a network holds more of such a prefix than the addresses of one IPv4 address: clients
+ * that count by others than it, whom what its own clients did must not be held against. */
+bool weir_bans_is_shared(struct weir_bans *bans, const struct weir_cidr *network);
 
 /* Publishes a ban, or its end (until_ns 0). False: it is not proven, or a ban that holds a
  * protected address or finds the queue full. */

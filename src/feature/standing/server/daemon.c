@@ -16,8 +16,9 @@
 
 static int standing_protect(struct weir_daemon *daemon, const struct weir_settings *settings)
 {
-    return weir_bans_protect(weir_daemon_standing(daemon)->bans, settings->trusted_proxies,
-                             settings->trusted_proxy_count);
+    struct weir_bans *bans = weir_daemon_standing(daemon)->bans;
+    weir_bans_translate(bans, settings->nat64, settings->nat64_count);
+    return weir_bans_protect(bans, settings->trusted_proxies, settings->trusted_proxy_count);
 }
 
 static int standing_open(struct weir_daemon *daemon, struct weir_reason *reason)

@@ -467,9 +467,11 @@ static bool is_ban(const struct weir_standing_entry *entry)
 }
 
 bool weir_standing_service_proves(const struct weir_standing_service *service,
+                                  const struct weir_cidr *network,
                                   const struct weir_standing_entry *entry)
 {
-    return entry->origin != WEIR_STANDING_BY_PENALTY || service->penalties_proven;
+    return entry->origin != WEIR_STANDING_BY_PENALTY ||
+           (service->penalties_proven && !weir_bans_is_shared(service->bans, network));
 }
 
 /* Tells the layer below what counts for a network after a change: entries of other origins may be
@@ -486,7 +488,8 @@ static void publish(struct weir_standing_service *service, const struct weir_sta
     ban = any && is_ban(&entry);
     service->network_moves += !ban;
     weir_bans_publish(service->bans, &value->network, ban ? entry.until_ns : 0,
-                      named || (any && weir_standing_service_proves(service, &entry)));
+                      named ||
+                          (any && weir_standing_service_proves(service, &value->network, &entry)));
 }
 
 /* One line for each change: who, whom, what, until when and why. */

@@ -163,8 +163,9 @@ int weir_standing_service_reported(struct weir_standing_service *service,
     __attribute__((warn_unused_result));
 
 /* Whether what is in force for a network may be published to a layer that drops packets: an
- * operator or a list has named it, or it is proven. */
+ * operator or a list has named it, or it is proven, and no translator's network. */
 bool weir_standing_service_proves(const struct weir_standing_service *service,
+                                  const struct weir_cidr *network,
                                   const struct weir_standing_entry *entry);
 
 /* What is in force for a value. */

@@ -437,6 +437,33 @@ static void a_ban_of_a_penalty_needs_the_word_of_the_operator(void **state)
     }
 }
 
+/* Its other clients count by the IPv4 addresses inside, and did nothing. */
+static void a_ban_of_a_penalty_never_drops_all_clients_of_a_translator(void **state)
+{
+    static const struct weir_cidr prefix = {{6, {0, 0x64, 0xff, 0x9b}}, 96};
+    static const uint8_t nothing[4];
+    struct rig *rig = *state;
+    struct weir_standing_entry entry = {.since_ns = START,
+                                        .until_ns = WEIR_NEVER,
+                                        .level = WEIR_STANDING_SUSPENDED,
+                                        .origin = WEIR_STANDING_BY_PENALTY};
+    const struct weir_cidr around = {prefix.address, 64};
+
+    weir_bans_translate(rig->standing.bans, &prefix, 1);
+    assert_int_equal(weir_standing_set_network(rig->standing.map, &around, &entry), 0);
+    rig->settings.penalties = true;
+    for (int named = 0; named < 2; named++) {
+        if (named == 1) {
+            entry.origin = WEIR_STANDING_BY_OPERATOR;
+            entry.level = WEIR_STANDING_REVOKED;
+            assert_int_equal(weir_standing_set_network(rig->standing.map, &around, &entry), 0);
+        }
+        begin(rig);
+        assert_int_equal(element6_of(rig, prefix.address.bytes, nothing) != NULL, named == 1);
+        hang_up(rig);
+    }
+}
+
 static void an_error_is_shown_and_all_is_sent_anew_later(void **state)
 {
     struct rig *rig = *state;
@@ -745,6 +772,7 @@ int main(void)
         TEST(a_ban_of_the_queue_and_its_end_are_changes),
         TEST(what_becomes_trusted_is_read_with_the_map),
         TEST(a_ban_of_a_penalty_needs_the_word_of_the_operator),
+        TEST(a_ban_of_a_penalty_never_drops_all_clients_of_a_translator),
         TEST(an_error_is_shown_and_all_is_sent_anew_later),
         TEST(counts_go_on_when_the_table_is_made_anew),
         TEST(a_helper_that_ends_is_followed_by_another),

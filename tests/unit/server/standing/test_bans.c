@@ -56,6 +56,34 @@ TEST("test bans come out in their order")
     weir_bans_close(bans);
 }
 
+TEST("test a translator's network is shared unless it is that of one address inside")
+{
+    static const struct {
+        const char *network;
+        bool shared;
+    } networks[] = {{"64:ff9b::/64", true},
+                    {"64:ff9b::/96", true},
+                    {"64:ff9b::a00:0/104", true},
+                    {"64:ff9b::a00:1/128", false},
+                    {"::/0", true},
+                    {"64:ff9b:1::/64", false},
+                    {"2001:db8:a00:1::/64", false},
+                    {"2001:db8:a00::/63", true},
+                    {"100.64.255.155/32", false},
+                    {"0.0.0.0/0", false}};
+    const struct weir_cidr prefixes[] = {cidr("64:ff9b::/96"), cidr("2001:db8::/32")};
+    struct weir_bans *bans = open_bans(NULL);
+
+    for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++) {
+        struct weir_cidr network = cidr(networks[i].network);
+        weir_bans_translate(bans, NULL, 0);
+        assert_false(weir_bans_is_shared(bans, &network));
+        weir_bans_translate(bans, prefixes, 2);
+        assert_int_equal(weir_bans_is_shared(bans, &network), networks[i].shared);
+    }
+    weir_bans_close(bans);
+}
+
 TEST("test what is not proven or protected is not published")
 {
     struct weir_bans *bans = open_bans("10.1.0.0/16");
