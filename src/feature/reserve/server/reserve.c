@@ -211,9 +211,11 @@ uint16_t weir_settled_limit(const struct weir_decision *decision,
     struct weir_rule_info info;
     weir_rules_info(weir_decision_rules(decision), decision->checks[i].rule, &info);
     limit->name = info.name;
-    limit->charged = decision->op != WEIR_OP_REFUND || settled->charged[tightest] > 0;
-    limit->amount = settled->charged[tightest] > 0 ? settled->charged[tightest]
-                                                   : decision->checks[tightest].cost;
+    /* What was to be charged before a refund may have been dropped whole. */
+    bool debited = settled->charged[tightest] > 0 || settled->dropped[tightest] > 0;
+    limit->charged = decision->op != WEIR_OP_REFUND || debited;
+    limit->amount = decision->op == WEIR_OP_REFUND && debited ? settled->charged[tightest]
+                                                              : decision->checks[tightest].cost;
     limit->dropped = settled->dropped[tightest];
     return end;
 }

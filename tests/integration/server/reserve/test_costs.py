@@ -113,6 +113,16 @@ def test_beyond_the_floor_of_debt_it_is_dropped_and_said(weir):
     assert used(weir, "debts") == (1, 1, 5000000)
 
 
+def test_what_is_dropped_whole_is_none_that_was_given_back(weir):
+    for _ in range(4):
+        assert post(weir, "/v1/check", attributes={"user": "broke"}, costs={"microusd": 1000000}).status == 200
+    token = reserve(weir, "broke", tokens=500, microusd=1000000)
+    answer = settle(weir, token, costs={"tokens": 1, "microusd": 1500000})
+    money = next(limit for limit in answer["limits"] if limit["name"] == "microusd")
+    assert (money.get("charged"), money.get("refunded"), money["dropped"]) == (0, None, 500000)
+    assert changed(answer)["tokens"] == -499
+
+
 def test_a_name_that_no_limit_counts_is_an_error_and_charges_nothing(weir):
     reply = post(weir, "/v1/reserve", attributes={"user": "misspelt"}, costs={"token": 5})
     assert reply.status == 400 and "costs.token: " in reply.json["detail"]
