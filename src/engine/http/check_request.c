@@ -42,10 +42,12 @@ static void put_field(struct weir_request *request, enum weir_attribute attribut
         weir_request_put(request, weir_source_fixed(attribute), value, trust);
 }
 
-/* Costs by name; one that no limit counts would be lost in silence. */
+/* Costs by name; one that no limit counts, or that is given under two spellings, would be lost in
+ * silence. */
 static int put_costs(struct weir_request *request, const struct weir_json_costs *costs,
                      struct weir_reason *reason)
 {
+    uint64_t seen[WEIR_ATTRIBUTE_WORDS] = {0};
     for (uint16_t i = 0; i < costs->count; i++) {
         const struct weir_json_cost *cost = &costs->of[i];
         int attribute = weir_rules_cost_source(request->rules, cost->name);
@@ -53,6 +55,12 @@ static int put_costs(struct weir_request *request, const struct weir_json_costs 
             weir_cost_unknown(cost->name, reason);
             return WEIR_ERR_SYNTAX;
         }
+        uint64_t bit = UINT64_C(1) << attribute % 64, *word = &seen[attribute / 64];
+        if ((*word & bit) != 0) {
+            snprintf(reason->text, sizeof reason->text, "costs: one is given twice");
+            return WEIR_ERR_SYNTAX;
+        }
+        *word |= bit;
         weir_request_put_cost(request, (uint16_t)attribute, cost->text);
     }
     return 0;

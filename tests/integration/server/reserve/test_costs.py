@@ -9,6 +9,8 @@ from daemon.nodes import shared_rules
 from daemon.redis import Error, RedisWeir
 from daemon.weir import rules_of
 
+HEADER = {"name": "header", "key": ["user"], "match": {"path": "/header"}, "rate": "9/300d",
+          "cost": {"from": "header.X-N", "max": 9}}
 CALLS = {"name": "calls", "key": ["user"], "algorithm": "fixed_window", "rate": "1000/300d",
          "refund_on": ["5xx"], "refund_cap": "1%"}
 
@@ -25,7 +27,7 @@ NAMES = ("calls", "tokens", "microusd")
 
 @pytest.fixture(scope="module", name="weir", params=["table", "redis"])
 def fixture_weir(request, tmp_path_factory, redis):
-    limits = CALLS, TOKENS, MONEY
+    limits = CALLS, TOKENS, MONEY, HEADER
     rules = shared_rules(redis.url, *limits) if request.param == "redis" else rules_of(*limits)
     with RedisWeir(tmp_path_factory.mktemp("weir"), rules, "--workers", "2", http="127.0.0.1:0") as weir:
         yield weir
@@ -130,6 +132,14 @@ def test_a_name_that_no_limit_counts_is_an_error_and_charges_nothing(weir):
     reply = post(weir, "/v1/settle", reservation=token, costs={"tokn": 5})
     assert reply.status == 400 and "costs.tokn: " in reply.json["detail"]
     assert used(weir, "misspelt") == (1, 5, 1)
+
+
+def test_two_spellings_of_a_field_are_one_name(weir):
+    twice = {"header.x-n": 1, "header.X-N": 5}
+    for path, body in (("/v1/check", {"path": "/header"}), ("/v1/reserve", {"path": "/header"}),
+                       ("/v1/settle", {"reservation": reserve(weir, "spells", tokens=1)})):
+        reply = post(weir, path, costs=twice, **body)
+        assert reply.status == 400 and "costs: one is given twice" in reply.json["detail"], path
 
 
 @pytest.mark.parametrize("truth, says", [
