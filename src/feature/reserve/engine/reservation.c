@@ -578,7 +578,8 @@ static bool goes_on(struct weir_engine *engine, struct weir_entry *entry)
         plan.settled.failed = (decision->error != 0 || unmarked) && plan.step == STEP_FIRST;
         plan.settled.failed = plan.settled.failed && !decision->repeated;
         plan.settled.kept = decision->error != 0 && plan.step != STEP_FIRST;
-        if (plan.settled.failed && unmarked && plan.settled.count > 0) { /* to settle again would charge again */
+        if (plan.settled.failed && unmarked &&
+            plan.settled.count > 0) { /* to settle again would charge again */
             plan.settled.failed = false;
             plan.settled.kept = true;
         }
