@@ -513,7 +513,7 @@ CASES = [
      ["1:40: `name` is missing",
       "1:40: `add` is missing: what the signal adds to the score"]),
     (signal("{name: s, add: 3}"),
-     ["1:40: a signal needs `when`, `regular` or `same_route`"]),
+     ["1:40: a signal needs `when`, `regular`, `same_route` or `new_connections`"]),
     (signal(GOOD + ", " + GOOD),
      ["1:84: the name `s` is given to two signals"]),
     (signal("{name: s, when: {}, add: 3}"),
@@ -521,10 +521,19 @@ CASES = [
     (signal("{name: s, when: 5, add: 3}"),
      ["1:56: `when` must be a mapping of attributes to values"]),
     (signal("{name: s, regular: {over: 10}, add: 3}"),
-     ["1:59: `regular` needs `over` and `within`: { over: 10, within: 50ms }"]),
+     ["1:59: `regular` needs `over`, and `within` or `spread`: "
+      "{ over: 10, within: 50ms }, { over: 10, spread: 20% }"]),
     (signal("{name: s, regular: {over: 10, within: 50ms}, add: 3}, "
             "{name: t, regular: {over: 10, within: 60ms}, add: 3}"),
-     ["1:132: all signals with `regular` must have the same `within`, here 50ms"]),
+     ["1:132: all signals with `regular` must have the same `within` or `spread`, here 50ms"]),
+    (signal("{name: s, regular: {over: 10, spread: 20%}, add: 3}, "
+            "{name: t, regular: {over: 10, spread: 30%}, add: 3}"),
+     ["1:131: all signals with `regular` must have the same `within` or `spread`, here 20%"]),
+    (signal("{name: s, new_connections: {from: header.a}, add: 3}"),
+     ["1:67: `new_connections` needs `over`: how many requests in a row"]),
+    (signal("{name: s, new_connections: {over: 3, from: header.a}, add: 3}, "
+            "{name: t, new_connections: {over: 3, from: header.b}, add: 3}"),
+     ["1:146: all signals with `new_connections` must have the same `from`"]),
     (signal("{name: s, when: {client.class: malicious}, add: 3}"),
      ["1:57: `client.class` is what `score` makes: it cannot depend on itself"]),
     (scored("classes: {}"),
