@@ -156,13 +156,21 @@ class AskUser(AskBoth):
         return reply.status, 0
 
 
+def kill_one(nginx):
+    try:
+        os.kill(nginx.pids()[0], signal.SIGKILL)
+    except ProcessLookupError:  # it has ended since it was listed
+        return False
+    return True
+
+
 def test_workers_that_die_and_a_reload_neither_lose_nor_invent_bought_units(pair):
     weir, nginx = pair
     give(weir, "many", 400)
     with Crowd(AskUser(nginx, weir), clients=6) as crowd:
         for wanted in (60, 120, 180):
             wait_until(lambda least=wanted: crowd.admitted() >= least, what="requests that pass")
-            os.kill(nginx.pids()[0], signal.SIGKILL)
+            wait_until(lambda: kill_one(nginx), what="a worker to kill")
             wait_until(lambda: len(nginx.pids()) == nginx.workers, what="a new worker")
         nginx.reload()
         wait_until(lambda: crowd.denied() >= 100, what="denials")

@@ -82,7 +82,7 @@ def test_what_is_not_valid_is_nobodys(weir, issuer):
         issuer.token(claims_of("mallory", plan="pro", nbf=int(time.time()) + SOON)),
         issuer.token({"sub": "mallory", "aud": "api", "plan": "pro"}),
         issuer.token(claims_of("mallory", plan="pro"), crit=["x"]),
-        f"{good}, {good}",
+        f"{good} {good}",
         good + "=",
         good[:-1],
         "x" * 8000,
@@ -93,6 +93,8 @@ def test_what_is_not_valid_is_nobodys(weir, issuer):
         assert left(weir, bearer(token), ip=ip) == 2, token  # the free plan, by address
         assert left(weir, {}, ip=ip) == 1
     assert left(weir, {"authorization": f"Basic {good}"}, ip="198.51.100.99") == 2
+    reply = weir.check(headers=bearer(f"{good}, {good}"), ip="198.51.100.98")  # two credentials
+    assert reply.status == 400 and "more than once" in reply.json["detail"]
     after = weir.metrics()
     grown = {result: after[f'weir_jwt_total{{result="{result}"}}'] -
              before[f'weir_jwt_total{{result="{result}"}}']
