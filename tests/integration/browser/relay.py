@@ -6,7 +6,8 @@ import threading
 
 
 class Relay:
-    """Between a client and HOST:PORT; `received` are bytes from the server, `open` connections."""
+    """Between a client and HOST:PORT; `received` are bytes from the server, `open` connections that
+    the client has open."""
 
     def __init__(self, target):
         host, _, port = target.rpartition(":")
@@ -44,16 +45,29 @@ class Relay:
             await writer.drain()
         writer.write_eof()
 
+    async def _from_client(self, reader, writer, ended):
+        try:
+            await self._pass(reader, writer, False)
+        finally:
+            ended()
+
     async def _serve(self, reader, writer):
+        counted = [True]
+
+        def ended():
+            if counted:
+                self.open -= counted.pop()
+
         self.open += 1
+        await asyncio.sleep(.02)  # another may have ended before it: both are told in one turn
         self.most_open = max(self.most_open, self.open)
         try:
             from_server, to_server = await asyncio.open_connection(*self.target)
-            await asyncio.gather(self._pass(reader, to_server, False),
+            await asyncio.gather(self._from_client(reader, to_server, ended),
                                  self._pass(from_server, writer, True))
             to_server.close()
         except OSError:
             pass  # one of the two is gone
         finally:
-            self.open -= 1
+            ended()
             writer.close()

@@ -165,7 +165,8 @@ def test_an_override_goes_before_the_configuration(service, stub):
 
     assert override("foo_domain", 10, 4) == [NONE]  # 16
     assert override("test-domain", 10, 4) == [("OK", "10/DAY", 9)]  # 17
-    assert override("test-domain", 42, 3) == [("OK", "42/HOUR", 41)]
+    # Not an hour: in the compatible names its window is the day's between 00:00 and 01:00 UTC.
+    assert override("test-domain", 42, 2) == [("OK", "42/MINUTE", 41)]
     assert service.counts("test-domain.key1_value1.subkey1_something")["total_hits"] == 2
     assert override("test-domain", 10, 4, "other") == [("OK", "10/DAY", 9)]  # 18
     assert service.counts("test-domain.key1_value1.subkey1_other")["total_hits"] == 1
