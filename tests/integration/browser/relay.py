@@ -59,7 +59,7 @@ class Relay:
                 self.open -= counted.pop()
 
         self.open += 1
-        await asyncio.sleep(.02)  # another may have ended before it: both are told in one turn
+        await asyncio.sleep(.02)  # one that ended before it is noticed in the same turn
         self.most_open = max(self.most_open, self.open)
         try:
             from_server, to_server = await asyncio.open_connection(*self.target)
