@@ -354,19 +354,22 @@ static void add_debit(struct step_maker *maker, uint16_t i, const struct weir_se
     set_scale(check, part);
 }
 
-/* Those whose true cost is above the estimate. */
+/* Those whose true cost is above the estimate. Which names a limit that has gone counted is not
+ * known, so with costs by name each of these may be one. */
 static void add_debits(struct step_maker *maker)
 {
     struct weir_reservation *r = &maker->reservation;
+    bool named = maker->plan->settle.how == WEIR_SETTLE_COSTS;
     struct weir_settling now;
     for (uint16_t i = 0; i < r->count; i++) {
         uint64_t cost, reserved = reserved_by(r, i);
-        if (!true_cost(maker->plan, r, i, &cost) || cost <= reserved)
+        bool above = true_cost(maker->plan, r, i, &cost) && cost > reserved;
+        if (!above && !named)
             continue;
-        if (find_part(maker, &r->parts[i], &now))
-            add_debit(maker, i, &now, cost - reserved);
-        else
+        if (!find_part(maker, &r->parts[i], &now))
             maker->plan->settled.gone++;
+        else if (above)
+            add_debit(maker, i, &now, cost - reserved);
     }
 }
 
@@ -649,14 +652,13 @@ static int read_token(const struct weir_engine *engine, struct weir_bytes token,
     return engine->store->ops->secret && known == 0 ? WEIR_ERR_STORE : WEIR_ERR_SYNTAX;
 }
 
-/* Finds out which parts the true costs are for: their names are not kept. Returns a number that is
- * that of another settlement only if it says the same. */
+/* Finds out which parts the true costs are for: their names are not kept. Returns a hash of all
+ * that the settlement says. */
 static uint64_t resolve_costs(const struct weir_engine *engine, const struct weir_reservation *r,
                               struct plan *plan)
 {
     const struct weir_rules *rules = weir_engine_rules(engine);
     bool local = r->place == WEIR_LEASE_TOKEN_LOCAL;
-    static const uint64_t public[2] = {0, 0}; /* the same on each node */
     struct weir_settling now;
     uint64_t hash[2];
     if (plan->settle.how != WEIR_SETTLE_COSTS)
@@ -671,8 +673,9 @@ static uint64_t resolve_costs(const struct weir_engine *engine, const struct wei
             plan->said |= UINT32_C(1) << i;
         }
     }
+    const uint64_t public[2] = {plan->said, plan->settle.status}; /* the same on each node */
     weir_siphash128(public, plan->truth, sizeof plan->truth, hash);
-    return hash[0] ^ plan->said ^ plan->settle.status;
+    return hash[0];
 }
 
 int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *decision,

@@ -7,7 +7,7 @@ import pytest
 
 from daemon.nodes import shared_rules
 from daemon.redis import Error, RedisWeir
-from daemon.weir import rules_of
+from daemon.weir import Weir, rules_of
 
 HEADER = {"name": "header", "key": ["user"], "match": {"path": "/header"}, "rate": "9/300d",
           "cost": {"from": "header.X-N", "max": 9}}
@@ -132,6 +132,16 @@ def test_a_name_that_no_limit_counts_is_an_error_and_charges_nothing(weir):
     reply = post(weir, "/v1/settle", reservation=token, costs={"tokn": 5})
     assert reply.status == 400 and "costs.tokn: " in reply.json["detail"]
     assert used(weir, "misspelt") == (1, 5, 1)
+
+
+def test_a_limit_that_a_reload_has_changed_is_gone_and_the_answer_says_so(tmp_path):
+    with Weir(tmp_path, rules_of(CALLS, TOKENS)) as weir:
+        tokens = [reserve(weir, f"gone{i}", tokens=500) for i in range(3)]
+        weir.write_rules(rules_of(CALLS, {**TOKENS, "algorithm": "token_bucket"}))
+        weir.reload()
+        for token, truth in zip(tokens, (900, 500, 100)):
+            answer = settle(weir, token, costs={"tokens": truth})
+            assert (answer["gone"], answer["limits"]) == (1, [])
 
 
 def test_two_spellings_of_a_field_are_one_name(weir):
