@@ -147,8 +147,8 @@ static bool check_name(struct rules_loader *loader, const struct rules_node *nod
     }
     if (name.size >= 4 && memcmp(name.data, "tls.", 4) == 0) {
         rules_problem(loader, node,
-                      "unknown attribute %s; of TLS there are `tls.client.name` and "
-                      "`tls.client.cn`",
+                      "unknown attribute %s; of TLS there are `tls.client.name`, "
+                      "`tls.client.cn` and `tls.ja4`",
                       quote.text);
         return false;
     }

@@ -165,6 +165,10 @@ static const struct test_problem_case keys[] = {
      "- {name: a, key: [client.port], rate: 1/s}\n",
      "2:19: unknown attribute `client.port`; did you mean `client.ip`?\n"},
     {"limits:\n"
+     "- {name: a, key: [tls.ja3], rate: 1/s}\n",
+     "2:19: unknown attribute `tls.ja3`; of TLS there are `tls.client.name`, `tls.client.cn` and "
+     "`tls.ja4`\n"},
+    {"limits:\n"
      "- {name: a, key: [user, user], rate: 1/s}\n",
      "2:25: `user` is twice in the key\n"},
     {"limits:\n"
