@@ -32,7 +32,7 @@ BELOW["cli"] = set(BELOW) | {"cli"}
 BELOW["common"] = set()  # bindings/common, around the public headers
 BELOW["proxy"] = set()  # what the next two share, around the public headers
 BELOW["nginx"] = {"proxy"}  # a program of its own around the public headers
-BELOW["envoy"] = {"proxy", "wire"}  # likewise; wire for the JSON of its configuration
+BELOW["envoy"] = {"proxy", "wire", "base"}  # likewise; wire for the JSON of its configuration, base for its timers
 BELOW["node"] = set()  # bindings/node, likewise
 BELOW["python"] = set()  # bindings/python, likewise
 

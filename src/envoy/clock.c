@@ -3,7 +3,6 @@
 #include "envoy/clock.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -13,6 +12,7 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 #define PERIOD_MIN_NS (SECOND_NS / 100)
+#define PRECISION_NS (SECOND_NS / 1000) /* of waits */
 
 uint64_t weir_evy_now_ns(void)
 {
@@ -21,54 +21,14 @@ uint64_t weir_evy_now_ns(void)
     return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
 }
 
-/* --- The heap --------------------------------------------------------------------------------- */
-
-static void put(struct weir_evy_clock *clock, size_t place, struct weir_evy_wait *wait)
-{
-    clock->heap[place] = wait;
-    wait->place = place;
-}
-
-static void sift_up(struct weir_evy_clock *clock, size_t place, struct weir_evy_wait *wait)
-{
-    for (; place > 1 && clock->heap[place / 2]->due_ns > wait->due_ns; place /= 2)
-        put(clock, place, clock->heap[place / 2]);
-    put(clock, place, wait);
-}
-
-static void sift_down(struct weir_evy_clock *clock, size_t place, struct weir_evy_wait *wait)
-{
-    for (size_t child; (child = 2 * place) <= clock->count; place = child) {
-        if (child < clock->count && clock->heap[child + 1]->due_ns < clock->heap[child]->due_ns)
-            child++;
-        if (clock->heap[child]->due_ns >= wait->due_ns)
-            break;
-        put(clock, place, clock->heap[child]);
-    }
-    put(clock, place, wait);
-}
-
-static void take_out(struct weir_evy_clock *clock, struct weir_evy_wait *wait)
-{
-    size_t place = wait->place;
-    struct weir_evy_wait *last = clock->heap[clock->count--];
-    wait->place = 0;
-    if (last == wait)
-        return;
-    if (place > 1 && clock->heap[place / 2]->due_ns > last->due_ns)
-        sift_up(clock, place, last);
-    else
-        sift_down(clock, place, last);
-}
-
 /* --- The thread ------------------------------------------------------------------------------- */
 
 /* Those that are over. */
 static void end_waits(struct weir_evy_clock *clock, uint64_t now_ns)
 {
-    while (clock->count > 0 && clock->heap[1]->due_ns <= now_ns) {
-        struct weir_evy_wait *wait = clock->heap[1];
-        take_out(clock, wait);
+    struct weir_timer *timer;
+    while ((timer = weir_wheel_expire(&clock->wheel, now_ns))) {
+        struct weir_evy_wait *wait = (struct weir_evy_wait *)(void *)timer; /* its first member */
         ENVOY(http_filter_scheduler_commit)(wait->scheduler, 0);
     }
 }
@@ -94,9 +54,9 @@ static void *run(void *data)
             ticked_ns = now_ns;
             continue;
         }
-        if (clock->count > 0 && clock->heap[1]->due_ns < next_ns)
-            next_ns = clock->heap[1]->due_ns;
-        sleep_until(clock, next_ns);
+        uint64_t due_ns = weir_wheel_due(&clock->wheel);
+        clock->wakes_ns = due_ns < next_ns ? due_ns : next_ns;
+        sleep_until(clock, clock->wakes_ns);
     }
     pthread_mutex_unlock(&clock->mutex);
     return NULL;
@@ -116,9 +76,7 @@ int weir_evy_clock_start(struct weir_evy_clock *clock, void (*tick)(void *contex
 {
     pthread_condattr_t monotonic;
     memset(clock, 0, sizeof *clock);
-    clock->heap = calloc(WEIR_EVY_WAITS_MAX + 1, sizeof *clock->heap);
-    if (!clock->heap)
-        return WEIR_ERR_MEMORY;
+    weir_wheel_init(&clock->wheel, PRECISION_NS, weir_evy_now_ns());
     clock->tick = tick;
     clock->context = context;
     clock->period_ns = SECOND_NS;
@@ -145,7 +103,6 @@ void weir_evy_clock_stop(struct weir_evy_clock *clock)
     }
     pthread_cond_destroy(&clock->wake);
     pthread_mutex_destroy(&clock->mutex);
-    free(clock->heap);
     memset(clock, 0, sizeof *clock);
 }
 
@@ -166,7 +123,7 @@ void weir_evy_clock_hurry(struct weir_evy_clock *clock, uint64_t period_ns)
 /* Counts a denial; false: enough are held back. */
 static bool has_room(struct weir_evy_clock *clock, struct weir_evy_wait *wait, bool held)
 {
-    if (clock->count >= WEIR_EVY_WAITS_MAX || !wait->scheduler ||
+    if (clock->wheel.count >= WEIR_EVY_WAITS_MAX || !wait->scheduler ||
         (held && clock->held >= WEIR_EVY_HELD_MAX))
         return false;
     wait->held = held;
@@ -178,13 +135,13 @@ bool weir_evy_wait_begin(struct weir_evy_clock *clock, struct weir_evy_wait *wai
                          uint64_t delay_ns, bool held)
 {
     uint64_t now_ns = weir_evy_now_ns();
-    wait->due_ns = delay_ns < UINT64_MAX - now_ns ? now_ns + delay_ns : UINT64_MAX;
+    uint64_t due_ns = delay_ns < UINT64_MAX - now_ns ? now_ns + delay_ns : UINT64_MAX;
     wait->scheduler = ENVOY(http_filter_scheduler_new)(envoy);
     pthread_mutex_lock(&clock->mutex);
     bool room = has_room(clock, wait, held);
     if (room)
-        sift_up(clock, ++clock->count, wait);
-    if (wait->place == 1)
+        weir_wheel_set(&clock->wheel, &wait->timer, due_ns);
+    if (room && due_ns < clock->wakes_ns)
         pthread_cond_signal(&clock->wake);
     pthread_mutex_unlock(&clock->mutex);
     if (!room)
@@ -197,8 +154,7 @@ void weir_evy_wait_end(struct weir_evy_clock *clock, struct weir_evy_wait *wait)
     if (!wait->scheduler)
         return;
     pthread_mutex_lock(&clock->mutex);
-    if (wait->place > 0)
-        take_out(clock, wait);
+    weir_wheel_remove(&clock->wheel, &wait->timer);
     clock->held -= wait->held;
     pthread_mutex_unlock(&clock->mutex);
     ENVOY(http_filter_scheduler_delete)(wait->scheduler);

@@ -2,11 +2,12 @@
 /* The module's one thread in a process: it ends the waits of streams (`queue`, `tarpit`), and calls
  * once in a while what keeps the open states in order.
  *
- * Envoy has no timer for filters of 1.38. A wait is in a binary heap by its end; the thread has
- * Envoy call the stream's `scheduled` hook. That happens under the mutex that the end of a stream
- * takes to remove its wait, so no stream is called after its end, and no worker after its streams.
+ * Envoy has no timer for filters of 1.38. A wait is in a timing wheel by its end, with a precision
+ * of a millisecond, never early; the thread has Envoy call the stream's `scheduled` hook. That
+ * happens under the mutex that the end of a stream takes to remove its wait, so no stream is called
+ * after its end, and no worker after its streams.
  *
- * Memory: 512 KiB of addresses, as far as used. Threads: locked; the thread blocks all signals.
+ * Memory: 8 KiB. Threads: locked; the thread blocks all signals.
  */
 #ifndef WEIR_EVY_CLOCK_H
 #define WEIR_EVY_CLOCK_H
@@ -15,6 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/timer_wheel.h"
 
 /* Streams that wait at the same time, in a process. */
 #define WEIR_EVY_WAITS_MAX 65536
@@ -25,10 +28,9 @@
 
 /* In a stream; zero: it does not wait. */
 struct weir_evy_wait {
-    uint64_t due_ns;
+    struct weir_timer timer; /* in the wheel */
     void *scheduler;
-    bool held;    /* a denial */
-    size_t place; /* in the heap, from 1 on; 0: not there */
+    bool held; /* a denial */
 };
 
 struct weir_evy_clock {
@@ -36,9 +38,10 @@ struct weir_evy_clock {
     pthread_mutex_t mutex;
     pthread_cond_t wake;
     bool runs, stops;
-    struct weir_evy_wait **heap; /* WEIR_EVY_WAITS_MAX, from 1 on */
-    size_t count, held;          /* waits; those of denials that have not ended */
-    uint64_t period_ns;          /* of `tick` */
+    struct weir_wheel wheel; /* of waits, in nanoseconds */
+    size_t held;             /* waits of denials that have not ended */
+    uint64_t wakes_ns;       /* when the thread wakes by itself */
+    uint64_t period_ns;      /* of `tick` */
     void (*tick)(void *context);
     void *context;
 };
@@ -46,7 +49,7 @@ struct weir_evy_clock {
 /* CLOCK_MONOTONIC. */
 uint64_t weir_evy_now_ns(void);
 
-/* Calls `tick` on its thread once a second. Errors: WEIR_ERR_MEMORY (no thread, no heap). */
+/* Calls `tick` on its thread once a second. Errors: WEIR_ERR_MEMORY (no thread). */
 int weir_evy_clock_start(struct weir_evy_clock *clock, void (*tick)(void *context), void *context)
     __attribute__((warn_unused_result));
 

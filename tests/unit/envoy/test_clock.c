@@ -42,15 +42,15 @@ TEST("waits end once each, none before its time, and those that were ended never
         early += ends;
     }
     for (unsigned i = 0; i < WAITS; i++)
-        if (waits[i].due_ns < weir_evy_now_ns() + HOUR_NS / 2) {
-            uint64_t due_ns = waits[i].due_ns;
+        if (waits[i].timer.deadline < weir_evy_now_ns() + HOUR_NS / 2) {
+            uint64_t due_ns = waits[i].timer.deadline;
             host_await(&hosts[i]);
             assert_true(weir_evy_now_ns() >= due_ns);
         }
-    assert_int_equal(clock.count, early);
+    assert_int_equal(clock.wheel.count, early);
     for (unsigned i = 0; i < WAITS; i++)
         weir_evy_wait_end(&clock, &waits[i]);
-    assert_int_equal(clock.count, 0);
+    assert_int_equal(clock.wheel.count, 0);
     assert_int_equal(host_schedulers, 0);
     weir_evy_clock_stop(&clock);
     for (unsigned i = 0; i < WAITS; i++)
@@ -75,7 +75,7 @@ TEST("denials that are held back leave room for requests that queue")
     assert_true(weir_evy_wait_begin(&clock, &waits[5], &host, HOUR_NS, true));
     for (unsigned i = 0; i < WEIR_EVY_HELD_MAX + 2; i++)
         weir_evy_wait_end(&clock, &waits[i]);
-    assert_int_equal(clock.count + clock.held, 0);
+    assert_int_equal(clock.wheel.count + clock.held, 0);
     assert_int_equal(host_schedulers, 0);
     weir_evy_clock_stop(&clock);
     free(waits);
