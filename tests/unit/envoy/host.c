@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 bool host_validates;
 unsigned host_schedulers;
@@ -15,7 +14,10 @@ char host_log[65536];
 unsigned host_counts[64];
 
 static const char *count_names[64];
-static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* Of what the module's thread changes: the log, and what it has had scheduled. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
 /* --- For tests -------------------------------------------------------------------------------- */
 
@@ -59,20 +61,31 @@ unsigned host_count(const char *name)
 
 void host_await(struct host *host)
 {
-    for (unsigned i = 0; i < 60000 && host->scheduled == 0; i++)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    pthread_mutex_lock(&mutex);
+    while (host->scheduled == 0)
+        pthread_cond_wait(&changed, &mutex);
+    pthread_mutex_unlock(&mutex);
     assert_int_equal(host->scheduled, 1);
+}
+
+void host_await_log(const char *part)
+{
+    pthread_mutex_lock(&mutex);
+    while (!strstr(host_log, part))
+        pthread_cond_wait(&changed, &mutex);
+    pthread_mutex_unlock(&mutex);
 }
 
 /* --- What Envoy offers ------------------------------------------------------------------------ */
 
 void ENVOY(log)(int level, struct weir_evy_text text)
 {
-    pthread_mutex_lock(&log_mutex);
+    pthread_mutex_lock(&mutex);
     size_t size = strlen(host_log);
     snprintf(host_log + size, sizeof host_log - size, "%d %.*s\n", level, (int)text.size,
              text.data);
-    pthread_mutex_unlock(&log_mutex);
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
 }
 
 uint32_t ENVOY(get_concurrency)(void)
@@ -230,7 +243,10 @@ void *ENVOY(http_filter_scheduler_new)(void *envoy)
 
 void ENVOY(http_filter_scheduler_commit)(void *scheduler, uint64_t event)
 {
+    pthread_mutex_lock(&mutex);
     atomic_fetch_add(&((struct host *)scheduler)->scheduled, 1);
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
 }
 
 void ENVOY(http_filter_scheduler_delete)(void *scheduler)

@@ -61,4 +61,7 @@ unsigned host_count(const char *name);
 /* Waits until the module's thread has had the stream scheduled. */
 void host_await(struct host *host);
 
+/* Waits until the log has a line with that part. */
+void host_await_log(const char *part);
+
 #endif
