@@ -49,6 +49,16 @@ void weir_evy_log(enum weir_evy_level level, const char *format, ...)
     ENVOY(log)(level, (struct weir_evy_text){text, shown});
 }
 
+void weir_evy_tell(struct weir_evy_shared *shared, enum weir_evy_news news, const char *what,
+                   int err)
+{
+    uint64_t now_ns = weir_evy_now_ns(), next_ns = atomic_load(&shared->news_ns[news]);
+    if (now_ns >= next_ns &&
+        atomic_compare_exchange_strong(&shared->news_ns[news], &next_ns, now_ns + 60 * SECOND_NS))
+        weir_evy_log(news == WEIR_EVY_UNDECIDED ? WEIR_EVY_ERROR : WEIR_EVY_INFO, "weir: %s: %s",
+                     what, weir_error_text(err));
+}
+
 static void say(void *context, enum weir_say level, const char *text)
 {
     weir_evy_log(level == WEIR_SAY_ERROR     ? WEIR_EVY_ERROR
@@ -270,10 +280,9 @@ static int open_weir(struct weir_evy_shared *shared, const struct weir_evy_setti
     int err = weir_open(&shared->weir, settings->rules, &options, reason);
     if (err < 0)
         return err;
-    shared->client_ip = weir_attribute(shared->weir, "client.ip");
     read_rules(shared, settings);
     check_state(shared);
-    return shared->client_ip < 0 ? shared->client_ip : 0;
+    return 0;
 }
 
 /* nginx counts the requests of a connection; Envoy does not tell them. */

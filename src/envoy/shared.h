@@ -31,6 +31,14 @@ struct weir_evy_lease {
     struct weir_lease_token token;
 };
 
+/* What requests run into, and libweir does not log. */
+enum weir_evy_news {
+    WEIR_EVY_REFUSED,   /* a request got 400 */
+    WEIR_EVY_UNDECIDED, /* on_error decided, or a request got an error */
+    WEIR_EVY_UNSETTLED, /* a charge stays as it is */
+    WEIR_EVY_NEWS,
+};
+
 struct weir_evy_shared {
     struct weir_evy_shared *next;
     unsigned users;      /* configurations */
@@ -38,14 +46,14 @@ struct weir_evy_shared {
     char *rules, *state; /* state NULL: the rules file's */
     struct weir *weir;
     struct weir_reads reads;
-    int client_ip;          /* a handle */
     bool reads_requests;    /* the rules read connection.requests */
     _Atomic bool usable;    /* the state is open */
     _Atomic int rules_say;  /* enum weir_on_store_error */
     struct stat file, seen; /* the rules file as loaded, and as last seen */
     uint64_t tended_ns;
-    pthread_mutex_t mutex;        /* of the leases */
-    struct weir_evy_lease leases; /* the ring */
+    _Atomic uint64_t news_ns[WEIR_EVY_NEWS]; /* when each may be logged again */
+    pthread_mutex_t mutex;                   /* of the leases */
+    struct weir_evy_lease leases;            /* the ring */
 };
 
 /* That of a filter's settings. Errors: as weir_open and weir_reload; WEIR_ERR_UNSUPPORTED (the
@@ -67,5 +75,9 @@ void weir_evy_lease_end(struct weir_evy_shared *shared, struct weir_evy_lease *l
 /* Envoy's log. */
 void weir_evy_log(enum weir_evy_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* The same, once a minute for each kind of news: what clients do does not fill the log. */
+void weir_evy_tell(struct weir_evy_shared *shared, enum weir_evy_news news, const char *what,
+                   int err);
 
 #endif

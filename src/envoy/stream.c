@@ -95,6 +95,9 @@ static int read_cost(const struct weir_evy_stream *stream, void *envoy, uint64_t
         stream->route && stream->route->has_cost ? stream->route : stream->filter->settings;
     *cost = said->has_cost && !said->cost_of.key.data ? said->cost : 1;
     int read = weir_evy_metadata_number(envoy, &said->cost_of, cost);
+    if (read < 0)
+        weir_evy_tell(shared_of(stream), WEIR_EVY_REFUSED,
+                      "the cost in the metadata cannot be read, so the request gets 400", read);
     return read < 0 ? read : 0;
 }
 
@@ -189,6 +192,15 @@ static enum weir_evy_status give_up(struct weir_evy_stream *stream, void *envoy,
         (settings->on_error == WEIR_EVY_AS_RULES_SAY && weir_passes(err, rules, false)))
         return WEIR_EVY_CONTINUE;
     return refuse(envoy, 503, "the rate limiter does not answer");
+}
+
+/* Logs why a request was not decided; libweir logs a state that cannot be opened. */
+static void tell_why(const struct weir_evy_stream *stream, int err)
+{
+    if (weir_error_fault(err) == WEIR_FAULT_REQUEST)
+        weir_evy_tell(shared_of(stream), WEIR_EVY_REFUSED, "a request gets 400", err);
+    else
+        weir_evy_tell(shared_of(stream), WEIR_EVY_UNDECIDED, "a request cannot be decided", err);
 }
 
 static int ask(struct weir_evy_stream *stream, void *envoy, struct scratch *scratch)
@@ -298,7 +310,10 @@ enum weir_evy_status weir_evy_stream_decide(struct weir_evy_stream *stream, void
         !atomic_load_explicit(&shared->usable, memory_order_relaxed))
         return give_up(stream, envoy, WEIR_ERR_IO);
     int err = ask(stream, envoy, &scratch);
-    return err < 0 ? give_up(stream, envoy, err) : answer(stream, envoy, &scratch);
+    if (err >= 0)
+        return answer(stream, envoy, &scratch);
+    tell_why(stream, err);
+    return give_up(stream, envoy, err);
 }
 
 /* --- What follows ----------------------------------------------------------------------------- */
@@ -341,8 +356,7 @@ static void settle(struct weir_evy_stream *stream, void *envoy, unsigned status)
     else if (status != 0 && atomic_load_explicit(&shared->reads.refunds, memory_order_relaxed))
         err = weir_report(shared->weir, stream->reservation, status);
     if (said < 0 || err < 0)
-        weir_evy_log(WEIR_EVY_INFO, "weir: cannot settle: %s",
-                     weir_error_text(said < 0 ? said : err));
+        weir_evy_tell(shared, WEIR_EVY_UNSETTLED, "cannot settle", said < 0 ? said : err);
     free(stream->reservation);
     stream->reservation = NULL;
 }

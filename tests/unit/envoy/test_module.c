@@ -81,6 +81,13 @@ static unsigned get(const void *filter, struct host *host, const char *path)
     return ask(filter, host);
 }
 
+static void expect_one_line(const char *part)
+{
+    const char *found = strstr(host_log, part);
+    assert_non_null(found);
+    assert_null(strstr(found + 1, part));
+}
+
 #define TWO_AN_HOUR                                                                                \
     "limits:\n- { name: two, key: [client.ip], rate: 2/1h, algorithm: token_bucket }\n"
 
@@ -241,6 +248,9 @@ TEST_WITH(place_setup, place_teardown,
         host_add(&host, "x-key", "a");
     assert_int_equal(ask(filter, &host), 400);
     assert_string_equal(host.details, "weir_error");
+    expect_one_line("2 weir: a request gets 400: ");
+    assert_int_equal(ask(filter, &host), 400);
+    expect_one_line("2 weir: a request gets 400: "); /* once a minute */
     ON_HTTP(config_destroy)(filter);
 }
 
@@ -322,6 +332,7 @@ TEST_WITH(place_setup, place_teardown,
         host.metadata_text = costs[i].text;
         assert_int_equal(ask(filter, &host), costs[i].status);
     }
+    expect_one_line("2 weir: the cost in the metadata cannot be read");
     ON_HTTP(config_destroy)(filter);
 }
 
