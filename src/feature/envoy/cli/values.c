@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "cli/options.h"
+#include "feature/envoy/rules/options.h"
 
 void envoy_wrong(struct envoy_values *values, const char *what)
 {
@@ -122,9 +123,8 @@ void envoy_put(struct envoy_values *values, FILE *out, const char *text)
 
 /* --- Lists ------------------------------------------------------------------------------------ */
 
-#define PAIR_MAX                                                                                   \
-    1024 /* bytes of an item; what it is for has bounds of its own, all of them less               \
-          */
+/* Bytes of an item: a name, its colon, a value and a NUL. Those of xds are the longest. */
+#define PAIR_MAX (2 * WEIR_XDS_PAIR_MAX + 2)
 
 struct pair {
     char name[PAIR_MAX], value[PAIR_MAX];

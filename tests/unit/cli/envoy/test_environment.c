@@ -389,6 +389,22 @@ TEST("a control plane as Envoy Gateway names it")
     result_free(&result);
 }
 
+TEST("a name and a value of a control plane may be as long as the rules take")
+{
+    static const char name[] = "CONFIG_GRPC_XDS_NODE_METADATA=";
+    char text[sizeof name + 2 * WEIR_XDS_PAIR_MAX + 1];
+    memset(text, 'x', sizeof text);
+    memcpy(text, name, sizeof name - 1);
+    text[sizeof name - 1 + WEIR_XDS_PAIR_MAX] = '=';
+    text[sizeof text - 1] = '\0';
+    struct result result = READ("CONFIG_TYPE=GRPC_XDS_SOTW", text);
+    assert_int_equal(result.err, 0);
+    const struct weir_xds_settings *xds = &result.settings->envoy->xds;
+    assert_int_equal(strlen(xds->metadata[0].name), WEIR_XDS_PAIR_MAX);
+    assert_int_equal(strlen(xds->metadata[0].value), WEIR_XDS_PAIR_MAX);
+    result_free(&result);
+}
+
 /* Every variable of the original, with a value that is not its default. What it changes shows in
  * the rules file, or it is named. */
 TEST("no variable is skipped")
