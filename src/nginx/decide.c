@@ -159,7 +159,7 @@ static ngx_int_t answer(ngx_http_request_t *r, struct weir_ngx_request *request)
  * so such a request never passes, whatever weir_on_error says. */
 static bool is_of_request(int err)
 {
-    return err == WEIR_ERR_SYNTAX || err == WEIR_ERR_RANGE || err == WEIR_ERR_TOO_LARGE;
+    return weir_error_fault(err) == WEIR_FAULT_REQUEST;
 }
 
 static ngx_int_t decide(ngx_http_request_t *r, struct weir_ngx_location *location)
