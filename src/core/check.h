@@ -81,6 +81,20 @@ struct weir_check {
                                 none, if the request had passed one. Stores ignore it */
 };
 
+/* Sets what every check has, and that it has nothing else yet; not its limit, hash, cost, key and
+ * tag. `failure`: enum weir_store_failure. */
+static inline void weir_check_begin(struct weir_check *check, uint32_t rule, uint8_t flags,
+                                    unsigned failure)
+{
+    check->rule = rule;
+    check->flags = flags;
+    check->scale = check->scale_kind = 0;
+    check->floor = 0;
+    check->scale_alone = 0;
+    check->on_store_error = failure & 3;
+    check->key_is_tuple = check->challenged = 0;
+}
+
 /* The scale that a check with `challenged` would have if the request had passed the challenge. */
 static inline void weir_check_unchallenged(const struct weir_check *check,
                                            struct weir_check *without)

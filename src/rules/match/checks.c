@@ -194,13 +194,7 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
     if (__builtin_expect(count == WEIR_CHECKS_MAX, 0))
         return rules_key_missing(evaluation, rule) ? count : rules_too_many(evaluation);
     struct weir_check *check = &checks[count];
-    check->rule = number;
-    check->flags = rule->flags;
-    check->scale = check->scale_kind = 0;
-    check->floor = 0;
-    check->scale_alone = 0;
-    check->on_store_error = rule->on_store_error & 3;
-    check->key_is_tuple = check->challenged = 0;
+    weir_check_begin(check, number, rule->flags, rule->on_store_error);
     int err = rules_key_build(evaluation, rule, check);
     if (err == RULES_KEY_MISSING)
         return count;

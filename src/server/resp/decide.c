@@ -85,13 +85,7 @@ bool weir_resp_fill_check(struct weir_resp_call *call, struct weir_decision *dec
     check->limit = limit;
     check->key = (struct weir_bytes){"", 0};
     check->tag = 0;
-    check->rule = UINT32_MAX;
-    check->flags = redis->flags;
-    check->scale = check->scale_kind = 0;
-    check->scale_alone = 0;
-    check->floor = 0;
-    check->on_store_error = redis->on_store_error & 3;
-    check->key_is_tuple = false;
+    weir_check_begin(check, UINT32_MAX, redis->flags, redis->on_store_error);
     return __builtin_expect(!redis->remote, 1) || keep_text(call, decision, i, kind, key);
 }
 
