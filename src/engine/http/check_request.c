@@ -6,15 +6,26 @@
 
 #include "rules/rules.h"
 
-void weir_cost_unknown(struct weir_bytes name, struct weir_reason *reason)
+int weir_cost_find(const struct weir_rules *rules, struct weir_bytes name,
+                   uint64_t seen[WEIR_ATTRIBUTE_WORDS], struct weir_reason *reason)
 {
-    snprintf(reason->text, sizeof reason->text,
-             "costs.%.*s: no limit's cost is from an attribute "
-             "of this name",
-             (int)(name.size < 64 ? name.size : 64), name.data);
+    int attribute = weir_rules_cost_source(rules, name);
+    if (attribute < 0) {
+        snprintf(reason->text, sizeof reason->text,
+                 "costs.%.*s: no limit's cost is from an attribute of this name",
+                 (int)(name.size < 64 ? name.size : 64), name.data);
+        return WEIR_ERR_SYNTAX;
+    }
+    uint64_t bit = UINT64_C(1) << attribute % 64, *word = &seen[attribute / 64];
+    if ((*word & bit) != 0) {
+        snprintf(reason->text, sizeof reason->text, "costs: one is given twice");
+        return WEIR_ERR_SYNTAX;
+    }
+    *word |= bit;
+    return attribute;
 }
 
-/* Name and value of an attribute; returns an error only for one that has a field of its own. */
+/* Name and value of an attribute; returns an error only for one that a top-level field gives. */
 static int put_attribute(struct weir_request *request, const struct weir_check_pair *pair,
                          enum weir_trust trust, struct weir_reason *reason)
 {
@@ -42,26 +53,16 @@ static void put_field(struct weir_request *request, enum weir_attribute attribut
         weir_request_put(request, weir_source_fixed(attribute), value, trust);
 }
 
-/* Costs by name; one that no limit counts, or that is given under two spellings, would be lost in
- * silence. */
+/* One that is wrong is an error: it would be lost in silence. */
 static int put_costs(struct weir_request *request, const struct weir_json_costs *costs,
                      struct weir_reason *reason)
 {
     uint64_t seen[WEIR_ATTRIBUTE_WORDS] = {0};
     for (uint16_t i = 0; i < costs->count; i++) {
-        const struct weir_json_cost *cost = &costs->of[i];
-        int attribute = weir_rules_cost_source(request->rules, cost->name);
-        if (attribute < 0) {
-            weir_cost_unknown(cost->name, reason);
-            return WEIR_ERR_SYNTAX;
-        }
-        uint64_t bit = UINT64_C(1) << attribute % 64, *word = &seen[attribute / 64];
-        if ((*word & bit) != 0) {
-            snprintf(reason->text, sizeof reason->text, "costs: one is given twice");
-            return WEIR_ERR_SYNTAX;
-        }
-        *word |= bit;
-        weir_request_put_cost(request, (uint16_t)attribute, cost->text);
+        int attribute = weir_cost_find(request->rules, costs->of[i].name, seen, reason);
+        if (attribute < 0)
+            return attribute;
+        weir_request_put_cost(request, (uint16_t)attribute, costs->of[i].text);
     }
     return 0;
 }

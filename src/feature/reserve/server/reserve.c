@@ -173,18 +173,14 @@ bool weir_settle_add(const struct weir_worker *worker, struct weir_settle *settl
                      struct weir_true_cost costs[WEIR_TRUE_COSTS_MAX], struct weir_bytes name,
                      uint64_t amount, struct weir_reason *reason)
 {
-    int attribute = weir_rules_cost_source(weir_engine_rules(worker->engine), name);
-    bool twice = false;
+    uint64_t seen[WEIR_ATTRIBUTE_WORDS] = {0};
     for (uint16_t i = 0; i < settle->true_count; i++)
-        twice |= costs[i].attribute == attribute;
-    if (attribute < 0)
-        weir_cost_unknown(name, reason);
-    else if (twice)
-        snprintf(reason->text, sizeof reason->text, "costs: one is given twice");
-    else
-        costs[settle->true_count++] = (struct weir_true_cost){(uint16_t)attribute, amount};
+        seen[costs[i].attribute / 64] |= UINT64_C(1) << costs[i].attribute % 64;
+    int attribute = weir_cost_find(weir_engine_rules(worker->engine), name, seen, reason);
     settle->true_costs = costs;
-    return attribute >= 0 && !twice;
+    if (attribute >= 0)
+        costs[settle->true_count++] = (struct weir_true_cost){(uint16_t)attribute, amount};
+    return attribute >= 0;
 }
 
 int weir_settle_begin(struct weir_worker *worker, struct weir_decision *decision,
