@@ -83,8 +83,7 @@ static void put_value(const struct weir *weir, const struct weir_attribute_map *
         return;
     const struct weir_bytes bytes = {value->data, value->size};
     struct weir_attribute_source source = map->sources[handle];
-    bool header = (source.flags & WEIR_NAME_HEADER) != 0;
-    if ((source.flags & WEIR_NAME_OPEN) != 0 && !header && !of_request) {
+    if ((source.flags & WEIR_NAME_OPEN) != 0 && !of_request) {
         weir_request_set(request, (uint16_t)source.attribute, bytes, WEIR_TRUST_CONFIGURATION);
         return;
     }
@@ -95,6 +94,7 @@ static void put_value(const struct weir *weir, const struct weir_attribute_map *
                              WEIR_TRUST_CONFIGURATION);
     if (of_request)
         source.flags |= WEIR_NAME_OF_REQUEST;
+    bool header = (source.flags & WEIR_NAME_HEADER) != 0;
     weir_request_put(request, source, bytes,
                      header && call->untrusted ? WEIR_TRUST_CLIENT : WEIR_TRUST_CONFIGURATION);
 }

@@ -48,8 +48,7 @@ static struct weir_attribute_source find(const struct weir_rules *rules, const c
     uint8_t may_set = rules->rows[number]->may_set;
     if (may_set == 0)
         return source_without(WEIR_NAME_MADE, flags);
-    bool as_it_is =
-        number != WEIR_ATTR_CLIENT_IP && rules->repeated[number] < RULES_REPEATED_UNREADABLE;
+    bool as_it_is = number != WEIR_ATTR_CLIENT_IP && (flags & WEIR_NAME_HEADER) == 0;
     if (may_set == RULES_BY_ALL && as_it_is)
         flags |= WEIR_NAME_OPEN;
     return (struct weir_attribute_source){rules->attribute_names[number], (int16_t)number,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a request gets its attributes: what every door does, written once.
  *
- *     weir_request_begin(&request, rules, WEIR_FIELDS_ALL, (struct weir_room){joined, sizeof
- * joined}); weir_request_put_field(&request, name, value, trust);              each header field
+ *     weir_request_begin(&request, rules, WEIR_FIELDS_ALL, room);
+ *     weir_request_put_field(&request, name, value, trust);              each header field
  *     weir_request_put(&request, weir_source_fixed(WEIR_ATTR_PATH), path, trust);
  *     weir_request_put_name(&request, name, value, trust);               what is given by name
  *     err = weir_request_end(&request, &reason);
@@ -11,15 +11,14 @@
  * finds their sources once for each generation of rules; others give texts.
  *
  * Who says it. Each pair has its own trust. `user`, `org` and `plan` count from a sender that the
- * listener trusts, from the configuration and in a trace; `tls.client.*` from the connection, the
- * configuration and in a trace; `standing`, scores, claims and challenges never. What may not be
- * set is dropped in silence, as if it were not there.
+ * listener trusts, from the configuration and in a trace; `tls.ja4` from these and the connection;
+ * `tls.client.*` from the connection, the configuration and in a trace; `standing`, scores, claims
+ * and challenges never. What may not be set is dropped in silence, as if it were not there.
  *
  * What goes first. A value that is given by name ("attribute") goes before what the request itself
  * says (its line and its header fields), in whatever order they come. Lines of one field are one
  * value: see enum rules_repeated. Of two attributes of one name the last counts, or they are an
- * error
- * (`once`).
+ * error (weir_request_once).
  *
  * Memory: none but the door's room for joined fields. Threads: a request has one owner.
  */
@@ -57,8 +56,8 @@ enum weir_name_state {
 enum weir_name_flag {
     WEIR_NAME_OF_REQUEST = 1, /* what the request itself says: its line, a header field */
     WEIR_NAME_HEADER = 2,     /* a header field, however it is given */
-    WEIR_NAME_OPEN = 4,       /* READ; everybody may say it, and it is kept as it is: not
-                               client.ip, no credential */
+    WEIR_NAME_OPEN = 4,       /* READ; everybody may say it, and by name it is kept as it is: not
+                               client.ip, no header field */
 };
 
 /* What a name means to one generation of rules, whose memory `name` is in. */
@@ -119,8 +118,8 @@ static inline void weir_request_trust(struct weir_request *request, uint16_t att
     *trusted = trust != WEIR_TRUST_CLIENT ? *trusted | bit : *trusted & ~bit;
 }
 
-/* Keeps a value that is given by name; as weir_request_put does where its source is OPEN, no header
- * field, and names may come twice. */
+/* Keeps a value that is given by name, and tests nothing. Doors may call it in place of
+ * weir_request_put where the source is OPEN, and names may come twice. */
 static inline void weir_request_set(struct weir_request *request, uint16_t attribute,
                                     struct weir_bytes value, enum weir_trust trust)
 {
@@ -155,8 +154,8 @@ void weir_request_put_field(struct weir_request *request, struct weir_bytes name
 void weir_request_unknown(struct weir_request *request, struct weir_bytes name,
                           enum weir_trust trust);
 
-/* A cost by name, which goes before any value of the attribute; weir_rules_cost_source says which.
- * After weir_request_end. */
+/* Gives a cost by name, in place of any value of the attribute, which weir_rules_cost_source finds.
+ * Called after weir_request_end. */
 void weir_request_put_cost(struct weir_request *request, uint16_t attribute,
                            struct weir_bytes digits);
 
