@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an engine calls. Each is called on its thread, from weir_engine_run or the store's callback;
- * what it is given is valid during the call. */
+/* What features hear from an engine. Each is called on its thread, from weir_engine_run or the
+ * store's callback; what a call is given is valid during the call. */
 #ifndef WEIR_ENGINE_CALLBACKS_H
 #define WEIR_ENGINE_CALLBACKS_H
 
@@ -10,8 +10,7 @@ struct weir_warning;  /* engine/effect/warning.h */
 struct weir_struck;   /* feature/penalties/engine/strike.h */
 struct weir_observed; /* feature/use/engine/observe.h */
 
-/* Called on the engine's thread, from weir_engine_run or the store's callback; what it is given is
- * valid during the call. It may not call the engine. */
+/* Called for each warning. It may not call the engine. */
 typedef void (*weir_engine_warn)(void *context, const struct weir_warning *warning);
 
 /* What becomes of a strike that moves the ladder; of others it is ignored. */
@@ -21,15 +20,13 @@ enum weir_strike_answer {
     WEIR_STRIKE_REFUSED, /* there is no room for it: the strike is given back */
 };
 
-/* Called on the engine's thread for each strike that was counted, from weir_engine_run or the
- * store's callback; what it is given is valid during the call. It may not call the engine. The key
- * of its check is text where the store is a remote one, and of no use where it is a table. */
+/* Called for each strike that was counted. It may not call the engine. */
 typedef enum weir_strike_answer (*weir_engine_strike)(void *context,
                                                       const struct weir_struck *struck);
 
-/* Called from weir_engine_run or the store's callback; what it is given is valid during the call.
- * It may not call the engine, except the functions below and weir_engine_answer. Returns how many
- * requests pass until the next sample, 1 or more; ignored where this was none. */
+/* Called for samples and denials. It may not call the engine, except the functions of observe.h and
+ * weir_engine_answer. Returns how many requests pass until the next sample, 1 or more; ignored
+ * where this was none. */
 typedef uint32_t (*weir_engine_observe)(void *context, const struct weir_observed *observed);
 
 #endif

@@ -22,10 +22,9 @@ static inline bool is_short(const struct weir_decision *decision, uint32_t count
     if (decision->op != WEIR_OP_DECIDE || decision->policy != WEIR_POLICY_ALL)
         return false;
     for (uint32_t i = 0; i < count; i++) {
-        uint8_t flags = decision->checks[i].flags;
+        const struct weir_check *check = &decision->checks[i];
 
-        __asm__("" : "+r"(flags)); /* as in submit.c: not together with the scale beside it */
-        if ((flags & ~WEIR_CHECK_NETWORK) != 0 || !decision->checks[i].limit->packs)
+        if ((check->flags & ~WEIR_CHECK_NETWORK) != 0 || !check->limit->packs)
             return false;
     }
     return true;

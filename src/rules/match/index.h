@@ -37,10 +37,10 @@ struct rules_index_node {
     uint32_t dimension_count;
 };
 
-/* A limit, and the parts of its match that hold because the edges to its node were followed. */
+/* A limit. The edges to its node prove parts of its match; the others are still to be tested. */
 struct rules_posting {
-    uint32_t rule,
-        unproven; /* unproven: a bit for each part of its match that is still to be tested */
+    uint32_t rule;
+    uint32_t unproven; /* a bit for each of those others */
 };
 
 struct rules_index {
