@@ -85,8 +85,8 @@ static void print_score(const struct weir_explained *explained)
             fprintf(out, "    %-12.*s +%u\n", (int)info->signals[i].name.size,
                     info->signals[i].name.data, (unsigned)info->signals[i].add);
     if (info->behaviour)
-        fputs("    (its earlier requests are not known here: `regular` and `same_route` never "
-              "hold)\n",
+        fputs("    (its earlier requests are not known here: `regular`, `same_route` and "
+              "`new_connections` never hold)\n",
               out);
 }
 

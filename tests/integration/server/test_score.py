@@ -103,7 +103,7 @@ def test_explain_lists_what_the_score_is_made_of(weir):
     assert "score 40, suspicious\n    tool         +40\n" in result
     assert "    scale  10%: class suspicious 10%\n" in result
     result = run_weir("explain", "--config", weir.config, "--ip", "192.0.2.1").stdout
-    assert "score 0, legitimate\n" in result and "never hold" in result
+    assert "score 0, legitimate\n" in result and "`regular`, `same_route` and `new_connections` never hold" in result
     assert run_weir("validate", weir.config).stdout.count("warning") == 0
 
 
