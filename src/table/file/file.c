@@ -5,13 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/draft.h"
 #include "base/shared_file.h"
 #include "core/text/reason.h"
 #include "table/file/access.h"
@@ -169,17 +169,16 @@ static int copy(struct weir_table *table, const struct weir_table_options *optio
 static int create(struct weir_table *table, const struct weir_table_options *options,
                   const struct weir_table *from, bool replace, struct weir_reason *reason)
 {
-    size_t size = strlen(table->path) + sizeof ".new";
-    char *draft = malloc(size);
+    char draft[PATH_MAX];
     struct weir_table_options with_secret = *options;
     int err;
 
-    if (!draft)
-        return WEIR_ERR_MEMORY;
-    snprintf(draft, size, "%s.new", table->path);
+    table->fd = -1;
+    if (!weir_draft_name(draft, table->path))
+        return fail_errno(reason, table->path, "create it");
     table->fd = err = open_draft(draft, options, reason);
     if (err < 0)
-        goto free_draft;
+        return err;
     if (!replace && access(table->path, F_OK) == 0) {
         err = 1; /* another process was faster: open that */
         goto remove_draft;
@@ -192,7 +191,7 @@ static int create(struct weir_table *table, const struct weir_table_options *opt
     if (err < 0)
         goto remove_draft;
     if (rename(draft, table->path) == 0)
-        goto free_draft;
+        return err;
     err = fail_errno(reason, table->path, "rename the new file to it");
 
 remove_draft:
@@ -200,8 +199,6 @@ remove_draft:
     region_unmap(table);
     close(table->fd);
     table->fd = -1;
-free_draft:
-    free(draft);
     return err;
 }
 
