@@ -274,8 +274,10 @@ static enum weir_evy_status queue(struct weir_evy_stream *stream, void *envoy, u
             (void)weir_cancel(shared_of(stream)->weir, stream->reservation);
         free(stream->reservation);
         stream->reservation = NULL;
+        weir_evy_count(stream->filter, envoy, WEIR_EVY_ERRORS);
         return refuse(envoy, 503, "too many requests wait");
     }
+    weir_evy_count(stream->filter, envoy, WEIR_EVY_DELAYED);
     stream->waiting = QUEUES;
     return WEIR_EVY_WAIT_ALL;
 }
@@ -292,9 +294,10 @@ static enum weir_evy_status answer(struct weir_evy_stream *stream, void *envoy,
         return refuse(envoy, 500, "out of memory");
     if (!told->allowed)
         return deny(stream, envoy, scratch);
-    bool waits = told->delay_ns != 0 && !dry_run;
-    weir_evy_count(stream->filter, envoy, waits ? WEIR_EVY_DELAYED : WEIR_EVY_ALLOWED);
-    return waits ? queue(stream, envoy, told->delay_ns) : WEIR_EVY_CONTINUE;
+    if (told->delay_ns != 0 && !dry_run)
+        return queue(stream, envoy, told->delay_ns);
+    weir_evy_count(stream->filter, envoy, WEIR_EVY_ALLOWED);
+    return WEIR_EVY_CONTINUE;
 }
 
 enum weir_evy_status weir_evy_stream_decide(struct weir_evy_stream *stream, void *envoy)

@@ -459,6 +459,32 @@ TEST_WITH(place_setup, place_teardown, "a queued request whose client leaves giv
     ON_HTTP(config_destroy)(filter);
 }
 
+TEST_WITH(place_setup, place_teardown,
+          "a request that finds no room to wait gets 503, and is no delayed one")
+{
+    struct place *place = *state;
+    struct host host;
+    write_rules(place, "limits:\n- { name: slow, key: [], rate: 1/min, burst: 3, algorithm: "
+                       "leaky_bucket, queue: true }\n");
+    const void *filter = filter_of(place, "");
+    unsigned delayed = host_count("weir_delayed"), errors = host_count("weir_errors");
+    struct weir_evy_wait *waits = calloc(WEIR_EVY_WAITS_MAX, sizeof *waits);
+    assert_non_null(waits);
+    assert_int_equal(get(filter, &host, "/"), 200);
+    for (unsigned i = 0; i < WEIR_EVY_WAITS_MAX; i++)
+        assert_true(weir_evy_wait_begin(weir_evy_clock(), &waits[i], &host, UINT64_C(3600000000000),
+                                        false));
+    for (unsigned i = 0; i < 4; i++) /* none takes a place in the queue */
+        assert_int_equal(get(filter, &host, "/"), 503);
+    for (unsigned i = 0; i < WEIR_EVY_WAITS_MAX; i++)
+        weir_evy_wait_end(weir_evy_clock(), &waits[i]);
+    assert_int_equal(host_count("weir_delayed"), delayed);
+    assert_int_equal(host_count("weir_errors"), errors + 4);
+    assert_int_equal(host_schedulers, 0);
+    free(waits);
+    ON_HTTP(config_destroy)(filter);
+}
+
 TEST_WITH(place_setup, place_teardown, "a tarpit holds a denial back, and sends it as it was")
 {
     struct place *place = *state;
