@@ -2,6 +2,7 @@
 """libweir_envoy.so counts on one state with other processes, and through the ends of all of them; what it knows of a
 request until its end reaches the state."""
 
+import threading
 import time
 
 import pytest
@@ -235,15 +236,15 @@ def test_a_lease_ends_with_its_request_or_its_envoy(tmp_path, wheel):
             client.send(GET)
             wait_until(lambda: app.waiting == 1)
             assert envoy.get().status == 429
-        app.may = True
+        app.may.set()
         wait_until(lambda: envoy.get().status == 200, what="the lease of the client that left")
         wait_until(lambda: app.waiting == 0)
-        app.may = False
+        app.may.clear()
         with envoy.client() as client:
             client.send(GET)
             wait_until(lambda: app.waiting == 1)
             envoy.kill()
-        app.may = True
+        app.may.set()
         envoy.start()
         wait_until(lambda: envoy.get().status == 200, what="the lease of the dead Envoy")
 
@@ -252,14 +253,13 @@ class Held(Application):
     """Answers when it may."""
 
     def __init__(self):
-        self.waiting, self.may = 0, False
+        self.waiting, self.may = 0, threading.Event()
         outer = self
 
         class Late(Handler):
             def do_GET(self):
                 outer.waiting += 1
-                while not outer.may:
-                    time.sleep(0.01)
+                outer.may.wait()
                 outer.waiting -= 1
                 try:
                     self.send_response(200)
@@ -271,7 +271,7 @@ class Held(Application):
         super().__init__(Late)
 
     def __exit__(self, *failure):
-        self.may = True
+        self.may.set()
         super().__exit__(*failure)
 
 
