@@ -31,8 +31,8 @@ static struct weir_evy_text text_of(const char *text)
     return (struct weir_evy_text){text, strlen(text)};
 }
 
-/* "application/grpc", also with "+proto" or a parameter behind it; not grpc-web, which has answers
- * of its own. */
+/* "application/grpc", also with "+proto" or a parameter behind it; not grpc-web, whose clients
+ * read HTTP's status. */
 static bool is_grpc(void *envoy)
 {
     static const char grpc[] = "application/grpc";

@@ -124,7 +124,7 @@ static int handle_of(struct weir_evy_attribute *attribute, struct weir_evy_share
     return handle < 0 ? -1 : handle;
 }
 
-/* As with nginx, what is empty is absent, and goes before what the client sends. */
+/* As with nginx: an empty text makes the attribute absent, and each hides what the client sends. */
 static int add_said(struct gathering *gathering, struct weir_evy_shared *shared,
                     struct weir_evy_settings *said)
 {

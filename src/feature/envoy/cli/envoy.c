@@ -43,7 +43,7 @@ static const struct cli_syntax syntax = {
     .count = sizeof options_table / sizeof *options_table,
 };
 
-/* An option goes before its variable. */
+/* An option overrides its variable. */
 static const char *from_process(void *context, const char *name)
 {
     const struct envoy_options *options = context;
