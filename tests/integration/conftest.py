@@ -49,8 +49,11 @@ def end_of_file(session, there):
     kept = session.setdefault(KEPT, set())
     if session.get(FAILED, False):
         kept |= there
-    for folder in there - kept:
-        shutil.rmtree(folder, ignore_errors=True)
+    for one in there:
+        if one.is_symlink():  # of pytest, to the last folder of a name
+            one.unlink()
+        elif one not in kept:
+            shutil.rmtree(one, ignore_errors=True)
     session[FAILED] = False
 
 
