@@ -4,15 +4,17 @@
 import asyncio
 import threading
 
+ESTABLISHED = "01"  # in /proc/net/tcp
+
 
 class Relay:
-    """Between a client and HOST:PORT; `received` are bytes from the server, `open` connections that
-    the client has open."""
+    """Between a client and HOST:PORT; `received` are bytes from the server, `most_open` connections that
+    the client has had open at once."""
 
     def __init__(self, target):
         host, _, port = target.rpartition(":")
         self.target = host.strip("[]"), int(port)
-        self.received = self.open = self.most_open = 0
+        self.received = self.most_open = 0
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
 
@@ -45,29 +47,21 @@ class Relay:
             await writer.drain()
         writer.write_eof()
 
-    async def _from_client(self, reader, writer, ended):
-        try:
-            await self._pass(reader, writer, False)
-        finally:
-            ended()
+    def _open(self):
+        """By the kernel's list: of what a client has closed, the relay may not know yet."""
+        listening = f":{self.server.sockets[0].getsockname()[1]:04X}"
+        with open("/proc/net/tcp", encoding="ascii") as file:
+            rows = [line.split() for line in file]
+        return sum(row[2].endswith(listening) and row[3] == ESTABLISHED for row in rows)
 
     async def _serve(self, reader, writer):
-        counted = [True]
-
-        def ended():
-            if counted:
-                self.open -= counted.pop()
-
-        self.open += 1
-        await asyncio.sleep(.02)  # one that ended before it is noticed in the same turn
-        self.most_open = max(self.most_open, self.open)
+        self.most_open = max(self.most_open, self._open())
         try:
             from_server, to_server = await asyncio.open_connection(*self.target)
-            await asyncio.gather(self._from_client(reader, to_server, ended),
+            await asyncio.gather(self._pass(reader, to_server, False),
                                  self._pass(from_server, writer, True))
             to_server.close()
         except OSError:
             pass  # one of the two is gone
         finally:
-            ended()
             writer.close()

@@ -70,7 +70,7 @@ def test_ten_windows_share_one_stream_and_all_live(tmp_path, browser):
         for page in all_of_them:
             before = second(page)
             page.see(lambda: second(page) > before, "the next second")
-        assert relay.most_open <= 6  # of HTTP/1.1, for one host
+        assert 1 <= relay.most_open <= 6  # of HTTP/1.1, for one host
         overview, denials = all_of_them.handles[0], all_of_them.handles[4]
         browser.switch_to.window(overview)
         page = all_of_them.pages[0]
