@@ -2,6 +2,7 @@
 """What tests of several files start with."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -15,13 +16,14 @@ def pytest_addoption(parser):
 # --- The disk: what tests that passed made is removed (a run makes 15 GB of states), what failed stays
 
 BROKEN = pytest.StashKey[bool]()  # of a test
+BASE = pytest.StashKey[Path]()    # of the session: the folder of all
 FAILED = pytest.StashKey[bool]()  # of the session: a test of this file has failed
 KEPT = pytest.StashKey[set]()     # of the session: what was there when such a file ended
 
 
 @pytest.fixture(scope="session", autouse=True, name="base")
-def fixture_base(tmp_path_factory):
-    return tmp_path_factory.getbasetemp()
+def fixture_base(request, tmp_path_factory):
+    request.session.stash[BASE] = tmp_path_factory.getbasetemp()
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -40,8 +42,8 @@ def pytest_runtest_teardown(item, nextitem):
         session[FAILED] = True
     elif "tmp_path" in folders:
         shutil.rmtree(folders["tmp_path"], ignore_errors=True)
-    if (nextitem is None or nextitem.path != item.path) and "base" in folders:
-        end_of_file(session, set(folders["base"].iterdir()))
+    if (nextitem is None or nextitem.path != item.path) and BASE in session:
+        end_of_file(session, set(session[BASE].iterdir()))
 
 
 def end_of_file(session, there):

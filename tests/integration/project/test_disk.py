@@ -21,6 +21,10 @@ def test_passes(tmp_path, made):
 def test_ends(tmp_path, made):
     (tmp_path / "state").write_text("x")
     assert {good}
+
+@pytest.mark.skip(reason="the last one of a file")
+def test_is_skipped(tmp_path):
+    pass
 """
 
 
