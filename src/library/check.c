@@ -246,9 +246,9 @@ static void tell_places(const struct weir_decision *decision, struct weir_reserv
     unsigned part = 0;
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
-        if (!weir_reservation_covers(decision, i) || !decision->outcomes[i].charged)
+        if (!weir_reservation_has(decision, i))
             continue;
-        if (check->limit->spec.algorithm == WEIR_LEAKY_QUEUE) {
+        if (decision->outcomes[i].charged && check->limit->spec.algorithm == WEIR_LEAKY_QUEUE) {
             weir_decision_report_whole(decision, i, &report);
             token->places[token->place_count++] =
                 (struct weir_queue_place){.hash = {check->hash[0], check->hash[1]},

@@ -347,7 +347,8 @@ bool weir_rules_reads_tokens(const struct weir_rules *rules);
 /* The attribute of this name, if a limit's `cost` is taken from it; negative: none is. */
 int weir_rules_cost_source(const struct weir_rules *rules, struct weir_bytes name);
 
-/* Whether this limit's `cost` is taken from that attribute. */
+/* Whether this limit's `cost` is taken from an attribute, and from that one. */
+bool weir_rules_cost_is_named(const struct weir_rules *rules, uint32_t rule);
 bool weir_rules_cost_is_from(const struct weir_rules *rules, uint32_t rule, uint16_t attribute);
 
 #endif

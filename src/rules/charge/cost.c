@@ -38,10 +38,16 @@ int weir_rules_cost_source(const struct weir_rules *rules, struct weir_bytes nam
     return is_one ? attribute : -1;
 }
 
-bool weir_rules_cost_is_from(const struct weir_rules *rules, uint32_t rule, uint16_t attribute)
+bool weir_rules_cost_is_named(const struct weir_rules *rules, uint32_t rule)
 {
     const struct rules_cost *costs = rules->rules[rule].costs;
-    return costs && costs->from && costs->attribute == attribute;
+    return costs && costs->from;
+}
+
+bool weir_rules_cost_is_from(const struct weir_rules *rules, uint32_t rule, uint16_t attribute)
+{
+    return weir_rules_cost_is_named(rules, rule) &&
+           rules->rules[rule].costs->attribute == attribute;
 }
 
 int rules_cost_of(struct rules_evaluation *evaluation, const struct rules_cost *costs,

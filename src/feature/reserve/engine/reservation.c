@@ -127,15 +127,28 @@ bool weir_reservation_covers(const struct weir_decision *decision, uint16_t i)
            check->limit->spec.algorithm != WEIR_CONCURRENCY;
 }
 
-static bool is_reserved(const struct weir_decision *decision, uint16_t i)
+/* Whether check `i` was decided where its state is, by an estimate of 0 that a settlement may find
+ * too low. */
+static bool may_cost_more(const struct weir_decision *decision, uint16_t i)
 {
-    return decision->outcomes[i].charged && weir_reservation_covers(decision, i);
+    const struct weir_check *check = &decision->checks[i];
+    bool decided =
+        decision->source == WEIR_SOURCE_STORE ||
+        (decision->source == WEIR_SOURCE_LOCAL && check->on_store_error == WEIR_FAIL_LOCAL);
+    return decided && check->cost == 0 && decision->outcomes[i].verdict == WEIR_ALLOWED &&
+           weir_rules_cost_is_named(weir_decision_rules(decision), check->rule);
+}
+
+bool weir_reservation_has(const struct weir_decision *decision, uint16_t i)
+{
+    return weir_reservation_covers(decision, i) &&
+           (decision->outcomes[i].charged || may_cost_more(decision, i));
 }
 
 bool weir_engine_reserved(const struct weir_decision *decision)
 {
     uint16_t i = 0;
-    while (i < decision->count && !is_reserved(decision, i))
+    while (i < decision->count && !weir_reservation_has(decision, i))
         i++;
     return i < decision->count;
 }
@@ -176,7 +189,7 @@ size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_dec
     bool shared = made.place == WEIR_LEASE_TOKEN_REMOTE && store_secret(engine, 0, secret);
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
-        if (!is_reserved(decision, i))
+        if (!weir_reservation_has(decision, i))
             continue;
         struct weir_reserved *part = &made.parts[made.count++];
         *part = (struct weir_reserved){
@@ -432,8 +445,8 @@ static void add_caps(struct step_maker *maker)
     uint64_t cost;
     for (uint16_t i = 0; i < r->count; i++) {
         const struct weir_reserved *part = &r->parts[i];
-        if (true_cost(maker->plan, r, i, &cost) || !find_part(maker, part, &now) ||
-            !outcome_gives(maker, i, &now))
+        if (reserved_by(r, i) == 0 || true_cost(maker->plan, r, i, &cost) ||
+            !find_part(maker, part, &now) || !outcome_gives(maker, i, &now))
             continue;
         maker->plan->part_of[maker->count] = (uint8_t)i;
         add_check(maker, part, now.cap, reserved_by(r, i))->hash[0] ^= CAP_DOMAIN;

@@ -79,7 +79,11 @@ int weir_engine_apply_reservation(struct weir_engine *engine, struct weir_decisi
  * has a state, but no lease. */
 bool weir_reservation_covers(const struct weir_decision *decision, uint16_t i);
 
-/* Whether a decision that was made so has charged anything that a settlement could change. Else its
+/* Whether a token of an allowed decision names check `i`: it was charged, or by an estimate of 0 of
+ * a cost that a settlement may name. */
+bool weir_reservation_has(const struct weir_decision *decision, uint16_t i);
+
+/* Whether a decision that was made so has a limit that a settlement could change. Else its
  * token says so, settling it does nothing, and nothing need be kept of it. */
 bool weir_engine_reserved(const struct weir_decision *decision);
 

@@ -85,6 +85,23 @@ def test_one_is_given_back_and_the_other_charged_by_one_settlement(weir):
     assert used(weir, "mixed") == (1, 312, 1700)
 
 
+@pytest.mark.parametrize("truth, charged", [(50, 50), (2**64 - 1, 200000)])
+def test_an_estimate_of_nothing_is_settled_by_what_it_was(weir, truth, charged):
+    user = f"nothing{truth}"
+    token = reserve(weir, user, tokens=0, microusd=10)
+    assert used(weir, user) == (1, 0, 10)
+    answer = settle(weir, token, costs={"tokens": truth})
+    assert changed(answer) == {"tokens": charged}
+    assert used(weir, user) == (1, min(charged, 100000), 10)
+    assert settle(weir, token, costs={"tokens": truth})["repeated"] is True
+
+
+def test_an_estimate_of_nothing_gives_nothing_back(weir):
+    assert changed(settle(weir, reserve(weir, "free", tokens=0, microusd=0), status=503)) == {"calls": -1}
+    assert changed(settle(weir, reserve(weir, "free", tokens=0, microusd=0), costs={"tokens": 0})) == {}
+    assert used(weir, "free") == (1, 0, 0)
+
+
 def test_what_no_cost_names_keeps_its_estimate(weir):
     token = reserve(weir, "partly", tokens=500, microusd=1000)
     assert changed(settle(weir, token, costs={"tokens": 0})) == {"tokens": -500}
