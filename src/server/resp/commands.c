@@ -53,7 +53,7 @@ const struct weir_resp_command weir_resp_commands[] = {
     {"WEIR.DECIDE", weir_resp_decide_for_peer, 2, KEYED, 0, 0, "rules",
      "Decides what another node of a fleet asks, by this node's table"},
     {"WEIR.SETTLE", weir_resp_settle_reservation, -4, KEYED, 0, 0, "rules",
-     "Settles a reservation by its true COST or COSTS, its STATUS"},
+     "Settles a reservation by its true COST or COSTS, its STATUS, or both"},
     {"DEL", weir_resp_del, -2, KEYED, 1, -1, "generic", "Forgets keys of commands"},
     {"UNLINK", weir_resp_del, -2, KEYED, 1, -1, "generic", "The same as DEL"},
     {"EXISTS", weir_resp_exists, -2, LOOKS, 1, -1, "generic",

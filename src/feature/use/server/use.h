@@ -9,7 +9,7 @@
  * All of it is the main thread's; workers write their observer and their counters, and wait for
  * nobody.
  *
- * Bounds: observers (1.8 MiB a worker), windows (38 MiB, touched as they fill), WEIR_DENIALS_KEPT
+ * Bounds: observers (1.9 MiB a worker), windows (38 MiB, touched as they fill), WEIR_DENIALS_KEPT
  * denials (9 MiB), WEIR_USE_SERIES limits with series of their own (28 MiB) and those of the whole,
  * WEIR_DISTINCT_LIMITS counters of keys, WEIR_FOLLOWERS_MAX calls that wait for the next denial.
  * Limits beyond WEIR_USE_SERIES count in the series of the whole only, until one that has not been
