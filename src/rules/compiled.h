@@ -27,11 +27,10 @@
 #include "rules/string_map.h"
 #include "rules/unknown_names.h"
 
-#define RULES_PARTS_MAX 32 /* parts of one `match`; the index keeps them in a 32-bit set */
-#define RULES_KEY_MAX 8    /* attributes of one key: its tuple has to fit a fixed buffer */
-#define RULES_INSTEAD_MAX                                                                          \
-    8                     /* attributes of one `on_missing`: the first byte of a piece says which */
-#define RULES_NAME_MAX 64 /* of a limit, a plan */
+#define RULES_PARTS_MAX 32  /* parts of one `match`; the index keeps them in a 32-bit set */
+#define RULES_KEY_MAX 8     /* attributes of one key: its tuple has to fit a fixed buffer */
+#define RULES_INSTEAD_MAX 8 /* attributes of one `on_missing`; a piece's first byte says which */
+#define RULES_NAME_MAX 64   /* of a limit, a plan */
 #define RULES_ATTRIBUTE_NAME_MAX 128
 #define RULES_LABEL_STEP 16  /* labels are padded to it */
 #define RULES_PREFIX_STEP 16 /* most prefixes of tuples are at most this long */
